@@ -6,7 +6,7 @@ import sys
 
 from bench.record import record
 
-NAMES = ["evaluate", "intake", "ledger", "workflows", "console", "edge", "verify", "idle"]
+NAMES = ["evaluate", "intake", "ledger", "workflows", "console", "edge", "verify", "idle", "fairness", "holds"]
 
 
 def main(names: list[str]) -> None:

@@ -1,5 +1,6 @@
-"""Fills a database with copies of one completed attempt, bound and sealed as if each had gone through the services.
-Run by bench.verify, as the tables' owner. Set-based: a million attempts through the API would take hours."""
+"""Fills a database with copies of one completed attempt (three entries, eleven bound rows), sealed as if each had gone
+through the services. Run by bench.verify, as the tables' owner, which may set `session_replication_role` meanwhile.
+Set-based: a million attempts through the API would take hours."""
 
 import json
 import sys
@@ -14,6 +15,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from attempts.execution.adapters.base import ADAPTERS, AdapterCall, Outcome, success
+from attempts.execution.services.dispatch import attempt_dispatch
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
 from governance.ledger.models import LedgerEntry
@@ -33,11 +36,24 @@ SELECT (lpad(to_hex(1700000000000 + n), 12, '0') || '7' || lpad(to_hex(token), 3
     || substr(md5(token || '/' || n), 1, 15))::uuid $$
 """
 ITEMS = "CREATE TEMP TABLE bench_items (n bigint, part integer, ord integer, item bytea, salt bytea)"
+# Each transaction has the clock of the fill. The entries have the template's time, which is hours before at most.
 BOUND = """
 INSERT INTO governance_boundrows (entry_id, part, rows, salts)
-SELECT pg_temp.fresh(part, n), 0, int8send(0) || string_agg(item, ''::bytea ORDER BY ord),
+SELECT pg_temp.fresh(part, n), 0,
+    int8send((extract(epoch FROM now()) * 1000000)::bigint) || string_agg(item, ''::bytea ORDER BY ord),
     string_agg(salt, ''::bytea ORDER BY ord) FROM bench_items GROUP BY n, part
 """
+
+
+class NoOp:
+    """An adapter that does nothing."""
+
+    name = "http"
+    effect = "idempotent"
+    retryable: tuple[str, ...] = ()
+
+    def call(self, call: AdapterCall) -> Outcome:
+        return success()
 
 
 def fresh(token: int, n: int) -> UUID:
@@ -70,13 +86,24 @@ def template() -> Template:
     facts = demo_seed(at=timezone.now(), secrets=DemoSecrets(Path(mkdtemp()) / "demo.json"))
     client, key = APIClient(SERVER_NAME="localhost"), f"bench-{uuid4()}"
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {facts['keys']['admin']}")
-    asked = client.post(
-        "/api/v1/execution/demo-allow/1/attempts",
-        facts["attempt_example"],
-        format="json",
-        headers={"Idempotency-Key": key},
-    )
-    assert asked.status_code == 201, asked.content
+    example = facts["attempt_example"]
+    body = example | {"runtime_mode": "active", "action": example["action"] | {"connector": "http"}}
+    ADAPTERS["http"] = NoOp()
+
+    def completed(key: str) -> Any:
+        asked = client.post(
+            "/api/v1/execution/demo-idempotent-http/1/attempts",
+            body | {"patient_context_ref": f"ctx-{key}"},
+            format="json",
+            headers={"Idempotency-Key": key},
+        )
+        assert asked.status_code == 201, asked.content
+        state = attempt_dispatch(attempt_id=UUID(asked.json()["id"]), now=timezone.now)
+        assert state == "completed", state
+        return asked
+
+    completed(f"first-{key}")  # it also writes what attempts share, such as snapshots
+    asked = completed(key)
     with every_tenant():
         entries = list(LedgerEntry.objects.filter(subject_id=asked.json()["id"]).order_by("id"))
         parts = {
@@ -96,6 +123,8 @@ def clone(made: Template, first: int, last: int) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        # Foreign keys are not checked: the rows are copies of rows that keep them.
+        cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute("SET LOCAL timezone = 'UTC'; TRUNCATE bench_items")
         for shape, row_id in made.rows():
             _copy_rows(cursor, made, shape, row_id, first, last)
@@ -203,7 +232,7 @@ def main(count: int) -> None:
         for first in range(1, count + 1, BATCH):
             clone(made, first, min(first + BATCH - 1, count))
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+            cursor.execute("VACUUM ANALYZE")  # as autovacuum does it: a record of this size is never without
         while ledger_seal_all(key=sealing_key(), at=timezone.now()):
             pass
     rows = sum(len(items) for items in made.parts.values())

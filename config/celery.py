@@ -78,7 +78,7 @@ SCHEDULE_WORDS: dict[str, str] = {
     "retries-due": "re-queues attempts whose retry is due",
     "queue-hand-out": "gives free slots to queued attempts",
     "quarantine-escalate": "escalates quarantine cases that nobody looked at, and proposes shutdowns to operators",
-    "steps-time-out": "ends workflow steps that got no answer in time",
+    "steps-time-out": "ends workflow steps that got no answer in time, and marks those that are overdue",
     "step-retries-due": "repeats workflow requests whose retry is due",
     "deadlines-pass": "halts workflow runs whose deadline has passed",
     "instances-hand-out": "gives free slots to workflow runs",

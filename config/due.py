@@ -34,7 +34,11 @@ DUE: Final[dict[str, str]] = {
     "leases-expire": f"attempts_attempt WHERE state = 'approved-for-execution' AND lease_expires_at {NOW}",
     "retries-due": f"({OLDEST_DUE}) oldest (seconds) WHERE seconds IS NOT NULL",
     "queue-hand-out": "attempts_attempt WHERE queued_until IS NOT NULL",
-    "steps-time-out": f"workflows_workflowstep WHERE state IN ('in_progress', 'waiting_approval') AND timeout_at {NOW}",
+    "steps-time-out": f"""(SELECT 1) one WHERE
+        EXISTS (SELECT FROM workflows_workflowstep
+            WHERE state IN ('in_progress', 'waiting_approval') AND timeout_at {NOW})
+        OR EXISTS (SELECT FROM workflows_workflowstep
+            WHERE state IN ('in_progress', 'pending', 'waiting_approval') AND NOT overdue AND due_at {NOW})""",  # noqa: S608
     "step-retries-due": f"workflows_workflowstep WHERE state = 'pending' AND next_eligible_at {NOW}",
     "deadlines-pass": f"""workflows_workflowinstance
         WHERE state IN ('queued', 'running', 'waiting_approval') AND deadline_at {NOW}""",

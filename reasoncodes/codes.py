@@ -149,6 +149,7 @@ _HALT = [
     ("policy_denied", "Denied by policy", "A rule denied a step's action."),
     ("adapter_failed", "Adapter failed", "A step's connector reported a failure."),
     ("outcome_unknown", "Outcome unknown", "A step's action was sent and no answer was recorded."),
+    ("branch_cancelled", "Branch cancelled", "Enough other branches had ended, so this one was not needed any more."),
     ("condition_failed", "Condition failed", "A condition could not be evaluated on the results of the steps."),
     (
         "write_cap_reached",

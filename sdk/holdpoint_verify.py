@@ -1501,6 +1501,7 @@ def _receipt(found: Comparison, row: Mapping[str, Any], entry: Mapping[str, Any]
 
 
 _RESOLVED = {f"quarantine.{word}": word for word in ("accepted", "retry_authorized", "compensated")}
+_RESOLVED["quarantine.handed_over"] = "incident"
 
 
 def _cases(found: Comparison, organization: Any) -> None:

@@ -5,11 +5,14 @@ turn is for the one with the smallest. (Start-time fair queueing, Goyal, Vin and
 SFQ(D), Jin, Chase and Kaur 2004.)
 """
 
-from collections.abc import Hashable, Mapping
+import heapq
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
 
 # What a turn is expected to take before anything is known, in seconds.
 FIRST_COST = 1.0
@@ -78,3 +81,17 @@ class FairQueue(Generic[Key]):
             if self._finish[key] <= self._virtual:
                 del self._finish[key]
                 self._cost.pop(key, None)
+
+
+def in_turns(lines: Mapping[Key, Iterable[Item]], weights: Mapping[Key, int]) -> Iterator[Item]:
+    """All items, each line's in its order, the lines in turns by weight: for work whose pieces cost about the same."""
+    found = {key: iter(line) for key, line in lines.items()}
+    # Exact fractions: with floats, ties would depend on rounding.
+    turns = [(Fraction(1, weights[key]), str(key), key) for key in found]
+    heapq.heapify(turns)
+    while turns:
+        turn, name, key = heapq.heappop(turns)
+        for item in found[key]:
+            yield item
+            heapq.heappush(turns, (turn + Fraction(1, weights[key]), name, key))
+            break

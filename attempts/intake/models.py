@@ -43,8 +43,11 @@ class IdempotencyRecord(AppendOnlyModel):
     key = models.CharField(max_length=200)
     fingerprint = models.CharField(max_length=64)
     parts = models.JSONField(help_text="Hash per part of the request, to name what differs in a conflict.")
-    attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="+", db_index=False)
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     status = models.PositiveSmallIntegerField()
+    # The answer to the byte, or the form that gives it from the attempt's row: attempts/intake/services/rows.py.
     body = models.TextField()
     first_used_at = models.DateTimeField()
     expires_at = models.DateTimeField()

@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID
 
+from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
@@ -13,7 +15,15 @@ from django.utils import timezone
 from unfold.decorators import display
 
 from attempts.execution.selectors import attempt_obstacles
-from attempts.intake.services.follow_up import AT_ONCE, attempt_cancel, attempts_cancel, attempts_preview
+from attempts.intake.selectors import replay_possible
+from attempts.intake.services.follow_up import (
+    AT_ONCE,
+    ReplayOrder,
+    attempt_cancel,
+    attempt_replay_by_person,
+    attempts_cancel,
+    attempts_preview,
+)
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import (
     WAITS,
@@ -31,8 +41,11 @@ from governance.console.selectors.lists import uuid_or_none
 from governance.evidence.admin import evidence_act
 from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.actions import wording
+from governance.people.rules.roles import VIEW
 from governance.people.selectors.people import people_behind
 from reasoncodes.base.errors import DomainError
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.trace import trace_or_new
 
 
 class WithdrawPages(ConsoleAdmin):
@@ -84,6 +97,7 @@ class WithdrawPages(ConsoleAdmin):
         return render(request, "admin/holdpoint/withdraw.html", shared | context)
 
 
+REPLAY = "replay"
 LABELS = {
     "approved-for-execution": "info",
     "review-required": "warning",
@@ -96,6 +110,25 @@ LABELS = {
 def _attempt_cancel_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Attempt, data: dict[str, Any]) -> str:
     attempt_cancel(actor=console_actor(request), at=timezone.now(), attempt_id=obj.id, **data)
     return f"Withdrawn. It is on record as denied with the reason {data['reason_code']}."
+
+
+class ReplayForm(forms.Form):
+    """The key of the new attempt, made with the page: a form that is posted twice is one replay."""
+
+    key = forms.CharField(max_length=200, widget=forms.HiddenInput)
+
+
+def _attempt_replay_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Attempt, data: dict[str, Any]) -> str:
+    order = ReplayOrder(
+        key=data["key"],
+        trace=trace_or_new(),
+        deployment_region=settings.DEPLOYMENT_REGION,
+        base_url=request.build_absolute_uri("/").rstrip("/"),
+    )
+    actor = console_actor(request, permission=VIEW)
+    answer = attempt_replay_by_person(actor=actor, at=timezone.now(), attempt=obj, order=order)
+    denied = " It was denied, and the denial is on record." if answer.status >= 400 else ""
+    return f"Asked again. The new attempt is {answer.attempt_id}.{denied}"
 
 
 class WaitsFilter(admin.SimpleListFilter):
@@ -174,12 +207,30 @@ class AttemptAdmin(WithdrawPages):
             available=lambda obj: obj.state not in FINAL_STATES and obj.lease_token == 0,
             danger=True,
         ),
+        Act(
+            REPLAY,
+            "Ask again",
+            "A new attempt with the same content goes through the same checks, in the name of the service that asked "
+            "first. You cannot review it yourself. This attempt stays as it is.",
+            _attempt_replay_act,
+            ReplayForm,
+            permission=VIEW,
+            initial=lambda obj: {"key": f"replay-{uuid7()}"},
+        ),
         evidence_act(EvidenceKind.ATTEMPT),
     ]
 
+    def _links(self, request: HttpRequest, obj: Attempt) -> list[dict[str, Any]]:
+        """Whoever has the role that the contract names gets the button to replay; nobody else does."""
+        user: Any = request.user
+        links = super()._links(request, obj)
+        if replay_possible(attempt=obj, person_id=user.pk):
+            return links
+        return [link for link in links if link["url"] != self.act_url(obj, REPLAY)]
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         rows = super().get_queryset(request).select_related("organization")
-        return rows if self.is_list(request) else rows.select_related("caller", "decision")
+        return rows if self.is_list(request) else rows.select_related("caller", "contract", "decision")
 
     def matches(self, term: str) -> Q | None:
         return attempt_matches(term)

@@ -11,6 +11,11 @@ RECORD_COLUMNS = (
     *("id", "organization_id", "scope", "key", "fingerprint", "parts", "attempt_id", "status", "body"),
     *("first_used_at", "expires_at", "generation"),
 )
+# How `body` says that the answer is made from the attempt's row: attempts/intake/services/rows.py.
+ALLOWED_FORM = "1"
+# Then it comes as a JSON list: the form, and what the answer is made from. Answers themselves are JSON objects.
+BODY = f"""CASE WHEN r.body = '{ALLOWED_FORM}' THEN json_build_array(r.body, t.workflow_slug, t.contract_version,
+        t.runtime_mode, t.risk_tier, t.decision_id, t.action_digest)::text ELSE r.body END AS body"""
 
 
 def key_locked_sql(name: str) -> str:
@@ -23,7 +28,7 @@ def key_locked_sql(name: str) -> str:
 
 def record_latest_sql(*, organization: str, scope: str, key: str) -> str:
     """The latest record of a key: the state of its attempt, then RECORD_COLUMNS. `key_use` says what it means."""
-    columns = ", ".join(f"r.{name}" for name in RECORD_COLUMNS)
+    columns = ", ".join(BODY if name == "body" else f"r.{name}" for name in RECORD_COLUMNS)
     return f"""
     SELECT t.state, {columns} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
     WHERE r.organization_id = {organization} AND r.scope = {scope} AND r.key = {key}
@@ -46,7 +51,8 @@ def _record_known_sql(*, organization: str, scope: str, key: str, generation: st
 TICKETS = 6
 # A caller must not wait long for a cap. After this time the cap counts as full.
 PATIENCE = "300 milliseconds"
-# What is under way, counted up to `most`. One row per attempt under way, of whatever contract.
+# What is under way, counted up to `most`. One row per attempt under way, of whatever contract. A region is counted over
+# all organizations, every other subject within one.
 SLOTS_USED = """
 CREATE OR REPLACE FUNCTION holdpoint_slots_used(scope text, organization uuid, subject text, most int)
 RETURNS int LANGUAGE plpgsql VOLATILE AS $body$
@@ -68,6 +74,17 @@ BEGIN
         SELECT count(*) INTO found FROM (
             SELECT 1 FROM attempts_slot s WHERE s.organization_id = organization AND s.key = subject
               AND s.key <> '' LIMIT most) taken;
+    WHEN 'user' THEN
+        -- Whoever answers for the calling service now.
+        SELECT count(*) INTO found FROM (
+            SELECT 1 FROM attempts_slot s JOIN attempts_attempt a ON a.id = s.attempt_id
+            JOIN governance_serviceaccount c ON c.id = a.caller_id
+            WHERE s.organization_id = organization AND c.responsible_id = subject::uuid LIMIT most) taken;
+    WHEN 'region' THEN
+        -- Of every organization that has the region.
+        SELECT count(*) INTO found FROM (
+            SELECT 1 FROM attempts_slot s JOIN governance_organization o ON o.id = s.organization_id
+            WHERE o.regions @> ARRAY[subject]::varchar[] LIMIT most) taken;
     WHEN 'holds' THEN
         SELECT count(*) INTO found FROM (
             SELECT 1 FROM attempts_attempt a WHERE a.organization_id = organization AND a.state = 'review-required'
@@ -97,7 +114,7 @@ CREATE OR REPLACE FUNCTION holdpoint_slot_refused(
     scope text, organization uuid, subject text, cap int, again boolean
 ) RETURNS int LANGUAGE plpgsql VOLATILE AS $body$
 DECLARE
-    name text := scope || ' ' || organization || ' ' || subject;
+    name text := scope || ' ' || CASE WHEN scope = 'region' THEN '' ELSE organization::text END || ' ' || subject;
     gate bigint := hashtextextended(name, 0);
     until timestamptz := clock_timestamp() + interval '{PATIENCE}';
     first int := floor(random() * {TICKETS})::int;
@@ -156,8 +173,8 @@ BEGIN
     END LOOP;
 END $body$
 """
-# The first of the caps that is full, as "scope used", or null. In the order of the arrays, which is the same for all
-# callers. A cap of -1 is no limit.
+# The first of the caps that is full, as its number in the arrays and its use, or null. In the order of the arrays,
+# which is the same for all callers. A cap of -1 is no limit.
 CLAIM = """
 CREATE OR REPLACE FUNCTION holdpoint_slots_claim(organization uuid, scopes text[], subjects text[], caps int[])
 RETURNS text LANGUAGE plpgsql VOLATILE AS $body$
@@ -168,7 +185,7 @@ BEGIN
     FOR nr IN 1..coalesce(array_length(scopes, 1), 0) LOOP
         used := holdpoint_slot_refused(scopes[nr], organization, subjects[nr], nullif(caps[nr], -1), again);
         IF used IS NOT NULL THEN
-            RETURN scopes[nr] || ' ' || used;
+            RETURN nr || ' ' || used;
         END IF;
     END LOOP;
     PERFORM set_config('holdpoint.claimed', '1', true);

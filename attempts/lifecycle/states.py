@@ -55,7 +55,9 @@ class SlotScope(StrEnum):
     KEY = "key"
     CONTEXT = "context"
     WORKFLOW = "workflow"
+    USER = "user"
     TENANT = "tenant"
+    REGION = "region"
     HOLDS = "holds"
 
 

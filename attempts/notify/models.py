@@ -177,6 +177,10 @@ class Notification(models.Model):
         ]
         indexes = [
             models.Index(fields=["next_try_at", "id"], condition=Q(state="pending"), name="notification_due"),
+            # For fair turns between organizations: attempts/notify/sql.py.
+            models.Index(
+                fields=["organization", "next_try_at", "id"], condition=Q(state="pending"), name="notification_line"
+            ),
             models.Index(
                 fields=["refresh_at", "id"], condition=Q(refresh_at__isnull=False), name="notification_refresh"
             ),

@@ -8,11 +8,11 @@ from django.db.models import Q, QuerySet
 
 from attempts.lifecycle.models import Attempt
 from attempts.notify.models import ChatIdentity, ChatWorkspace, MailChoice, Notification, NotificationRoute
-from attempts.notify.rules.facts import ReviewFacts
+from attempts.notify.rules.facts import ReviewFacts, asked_twice_words, held_again_words
 from attempts.notify.states import MailMode, NotificationState, NotifyChannel, RouteState
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.selectors.card import asked_action
-from attempts.reviews.selectors.reviews import database_now
+from attempts.reviews.selectors.reviews import database_now, review_before
 from attempts.reviews.selectors.standing import facts_of, signers, told
 from attempts.reviews.states import FULFILLING, ReviewKind, ReviewStatus
 from governance.people.models import User
@@ -50,10 +50,10 @@ def workspace_choices(*, organizations: QuerySet[Organization]) -> QuerySet[Chat
     return ChatWorkspace.objects.filter(organization__in=organizations, state=RouteState.ACTIVE)
 
 
-def organizations_told() -> list[UUID]:
-    """Organizations with an active route. The reviews of others are not read."""
+def organizations_told() -> dict[UUID, int]:
+    """Organizations with an active route, with their weight. The reviews of others are not read."""
     rows = NotificationRoute.objects.filter(state=RouteState.ACTIVE).order_by()
-    return list(rows.values_list("organization_id", flat=True).distinct())
+    return dict(rows.values_list("organization_id", "organization__capacity_units").distinct())
 
 
 def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationRoute]:
@@ -147,8 +147,18 @@ def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
         approvals=signed,
         approvals_required=review.approvals_required,
         asked=asked_action(attempt=attempt, decision=decision) if attempt is not None and decision else None,
+        notices=_notices(review, attempt) if attempt is not None else (),
         link=f"{base_url}/review/{review.id}" if base_url else "",
     )
+
+
+def _notices(review: Review, attempt: Attempt) -> tuple[tuple[str, str], ...]:
+    """The panels "Held again" and "Asked twice" of the card, in one line each."""
+    again = None
+    if review.decision_id not in {None, attempt.decision_id}:
+        again = held_again_words(released=review_before(review=review) is not None, tries=attempt.tries)
+    twice = asked_twice_words(attempt.decision.environment.get("effect", {}).get("asked_before", 0))
+    return tuple(notice for notice in (again, twice) if notice is not None)
 
 
 def workspaces_of(*, user: User) -> list[tuple[ChatWorkspace, ChatIdentity | None]]:

@@ -12,7 +12,7 @@ from attempts.notify.services import holds_full, key_ends
 from attempts.notify.services import send as notify_send
 from attempts.notify.services.announce import REFRESH
 from attempts.notify.services.routes import SEND
-from governance.outside.wake_up import wake_up_received
+from governance.outside.wake_up import wake_up_once, wake_up_received
 
 
 @shared_task(name="attempts.tasks.notify.notifications_send")
@@ -20,8 +20,10 @@ def notifications_send_task() -> None:
     """Writes the messages of new reviews and cases, and sends what is due."""
     # Before reading: a change that commits after the rows were read must send another wake-up.
     wake_up_received(SEND)
-    notify_announce.reviews_announce(at=timezone.now())
+    told = notify_announce.reviews_announce(at=timezone.now())
     notify_send.notifications_send(now=timezone.now, base_url=public_url())
+    if told >= notify_announce.MOST_AT_ONCE:
+        wake_up_once(SEND)  # more reviews may wait
     case_notices.case_notices_send(now=timezone.now, base_url=public_url())
 
 

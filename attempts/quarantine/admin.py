@@ -1,6 +1,5 @@
 """Console pages of quarantine cases: a person says what happened, then what follows."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -21,6 +20,7 @@ from attempts.quarantine.services.resolve import (
     quarantine_accept,
     quarantine_authorize_retry,
     quarantine_compensate,
+    quarantine_hand_over,
     quarantine_link_incident,
 )
 from attempts.quarantine.states import InvestigatedOutcome, QuarantineCategory
@@ -109,14 +109,11 @@ def _case_incident_act(
     return "Linked. The case stays open until somebody resolves it."
 
 
-def _possible(verb: str) -> Callable[[QuarantineCase], bool]:
-    """Whether this act can succeed now: a button that can only fail is not shown."""
-
-    def possible(obj: QuarantineCase) -> bool:
-        facts = case_facts(case=obj, attempt=obj.attempt)
-        return verb in {act.verb for act in next_acts(facts)}
-
-    return possible
+def _case_hand_over_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]
+) -> str:
+    quarantine_hand_over(actor=_actor(request), at=timezone.now(), case_id=obj.id)
+    return "Handed over. The case is resolved; its incident decides what follows."
 
 
 class MineFilter(admin.SimpleListFilter):
@@ -185,7 +182,6 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "attempt stays failed.",
             _case_retry_act,
             EvidenceForm,
-            available=_possible("authorize-retry"),
         ),
         Act(
             "compensate",
@@ -193,7 +189,6 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "You say with it that it happened. A new attempt goes through the checks of the compensation contract.",
             _case_compensate_act,
             EvidenceForm,
-            available=_possible("compensate"),
         ),
         Act(
             "accept",
@@ -201,7 +196,13 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "The outcome stays as it is, and the case is resolved. Nothing more happens.",
             _case_accept_act,
             FindingForm,
-            available=_possible("accept"),
+        ),
+        Act(
+            "hand-over",
+            "Hand over to the incident",
+            "The linked incident decides what follows, outside Holdpoint. The case is resolved, also if nobody knows "
+            "yet what happened. Nothing is sent again.",
+            _case_hand_over_act,
         ),
         Act(
             "link-incident",
@@ -209,7 +210,6 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "Links an incident to the case. The case stays open.",
             _case_incident_act,
             IncidentForm,
-            available=_possible("link-incident"),
         ),
     ]
 
@@ -220,15 +220,23 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         user: Any = request.user
         return isinstance(obj, QuarantineCase) and may_act(user_id=user.pk, case=obj)
 
+    def _links(self, request: HttpRequest, obj: QuarantineCase) -> list[dict[str, Any]]:
+        """Only acts that can succeed now, for this person: a button that can only fail is not shown."""
+        user: Any = request.user
+        facts = case_facts(case=obj, attempt=obj.attempt, reader=user.pk)
+        possible = {self.act_url(obj, act.verb) for act in next_acts(facts)}
+        return [link for link in super()._links(request, obj) if link["url"] in possible]
+
     def get_fields(self, request: HttpRequest, obj: QuarantineCase | None = None) -> list[str]:
         """Only what is known of the case: a row that says nothing hides those that do."""
         return [name for name in self.fields if obj is None or getattr(obj, name, True)]
 
     def page_context(self, request: HttpRequest, obj: QuarantineCase) -> dict[str, Any]:
-        return {"sheet": case_sheet(case=obj, now=timezone.now())}
+        reader: Any = request.user
+        return {"sheet": case_sheet(case=obj, now=timezone.now(), reader=reader.pk)}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantineCase]:
-        rows = super().get_queryset(request).select_related("attempt__contract", "organization")
+        rows = super().get_queryset(request).select_related("attempt__contract", "attempt__caller", "organization")
         if not self.is_list(request) or request.GET.get("q"):
             return rows
         return cases_shown(rows=rows, which=request.GET.get("state", ""))

@@ -28,6 +28,7 @@ from attempts.quarantine.services.resolve import (
     quarantine_accept,
     quarantine_authorize_retry,
     quarantine_compensate,
+    quarantine_hand_over,
     quarantine_link_incident,
 )
 from attempts.quarantine.states import InvestigatedOutcome, QuarantineCategory
@@ -193,7 +194,9 @@ class CaseApi(ApiView):
     @extend_schema(operation_id="quarantine_cases_read", responses=CaseDetailOut)
     def get(self, request: Request, case_id: UUID) -> Response:
         self.query(request)
-        sheet = case_sheet(case=quarantine_case_get(case_id=case_id), now=timezone.now())
+        actor = self.actor(request)
+        reader = actor.id if actor.kind is ActorKind.PERSON else None
+        sheet = case_sheet(case=quarantine_case_get(case_id=case_id), now=timezone.now(), reader=reader)
         return Response(CaseDetailOut(sheet.case, context={"sheet": sheet}).data)
 
 
@@ -211,6 +214,15 @@ class CaseAcceptApi(ResolveView):
     def post(self, request: Request, case_id: UUID) -> Response:
         order = _resolution_from_request(request, self.body(request, FindingIn))
         case = quarantine_accept(actor=self.actor(request), at=timezone.now(), case_id=case_id, order=order)
+        return Response(CaseOut(case).data)
+
+
+class CaseHandOverApi(ResolveView):
+    """The linked incident decides what follows. Needs no finding; 409 `incident-needed` without an incident."""
+
+    @extend_schema(operation_id="quarantine_cases_hand_over", request=None, responses=CaseOut)
+    def post(self, request: Request, case_id: UUID) -> Response:
+        case = quarantine_hand_over(actor=self.actor(request), at=timezone.now(), case_id=case_id)
         return Response(CaseOut(case).data)
 
 
@@ -252,6 +264,7 @@ urlpatterns = [
     path("quarantine-cases/causes", CaseCausesApi.as_view(), name="quarantine_causes"),
     path("quarantine-cases/<uuid:case_id>", CaseApi.as_view(), name="quarantine_case"),
     path("quarantine-cases/<uuid:case_id>/accept", CaseAcceptApi.as_view(), name="quarantine_accept"),
+    path("quarantine-cases/<uuid:case_id>/hand-over", CaseHandOverApi.as_view(), name="quarantine_hand_over"),
     path("quarantine-cases/<uuid:case_id>/link-incident", CaseIncidentApi.as_view(), name="quarantine_link_incident"),
     path(
         "quarantine-cases/<uuid:case_id>/authorize-retry",

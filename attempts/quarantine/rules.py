@@ -21,6 +21,8 @@ class CaseFacts:
     """False: parts of the request were withheld or erased, so it cannot be asked again."""
     compensation: str
     compensation_open: bool
+    own: bool = False
+    """Whoever looks is responsible for the service that asked: others authorize what it does next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def next_acts(facts: CaseFacts) -> list[NextAct]:
     if facts.incident_required and not facts.incident_ref:
         return [incident]
     acts = []
-    if facts.finding != HAPPENED and facts.contract_open and facts.repeatable:
+    if facts.finding != HAPPENED and facts.contract_open and facts.repeatable and not facts.own:
         acts.append(
             NextAct(
                 "authorize-retry",
@@ -56,7 +58,7 @@ def next_acts(facts: CaseFacts) -> list[NextAct]:
                 DID_NOT,
             )
         )
-    if facts.finding != DID_NOT and facts.compensation and facts.compensation_open:
+    if facts.finding != DID_NOT and facts.compensation and facts.compensation_open and not facts.own:
         acts.append(
             NextAct(
                 "compensate",
@@ -66,7 +68,17 @@ def next_acts(facts: CaseFacts) -> list[NextAct]:
             )
         )
     accept = "The outcome stays as you found it, and nothing more happens. The case is resolved."
-    return [*acts, NextAct("accept", "Accept the outcome", accept, asks_finding=not facts.finding), incident]
+    acts.append(NextAct("accept", "Accept the outcome", accept, asks_finding=not facts.finding))
+    if facts.incident_ref:
+        acts.append(
+            NextAct(
+                "hand-over",
+                f"Hand over to {facts.incident_ref}",
+                "The incident decides what follows, outside Holdpoint. The case is resolved, also if nobody knows yet "
+                "what happened. This attempt stays failed, and nothing is sent again.",
+            )
+        )
+    return [*acts, incident]
 
 
 def not_yet(facts: CaseFacts) -> list[str]:
@@ -76,6 +88,10 @@ def not_yet(facts: CaseFacts) -> list[str]:
     found = []
     if facts.incident_required and not facts.incident_ref:
         found.append("The contract asks for an incident first. Until one is linked, the case cannot be resolved.")
+    if facts.own:
+        found.append(
+            "You are responsible for the service that asked: somebody else authorizes a retry or a compensation."
+        )
     if not facts.contract_open:
         found.append("The contract is not open, so no retry can be authorized.")
     if not facts.repeatable:

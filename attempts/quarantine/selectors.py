@@ -103,9 +103,10 @@ class CaseSheet:
     """Cases of the same cause within the last 30 days, this one included."""
 
 
-def case_sheet(*, case: QuarantineCase, now: datetime) -> CaseSheet:
+def case_sheet(*, case: QuarantineCase, now: datetime, reader: UUID | None) -> CaseSheet:
+    """`reader`: the person who looks at it, which decides what is possible."""
     attempt = Attempt.objects.select_related("contract", "caller").get(id=case.attempt_id)
-    facts = case_facts(case=case, attempt=attempt)
+    facts = case_facts(case=case, attempt=attempt, reader=reader)
     sent = list(DispatchIntent.objects.select_related("attempt").filter(attempt=attempt).order_by("number"))
     return CaseSheet(
         case=case,
@@ -126,7 +127,12 @@ def case_sheet(*, case: QuarantineCase, now: datetime) -> CaseSheet:
     )
 
 
-def case_facts(*, case: QuarantineCase, attempt: Attempt) -> CaseFacts:
+def is_own(*, attempt: Attempt, person_id: UUID | None) -> bool:
+    """Whether this person answers for the service that asked: what it does counts as theirs."""
+    return person_id is not None and attempt.caller.responsible_id == person_id
+
+
+def case_facts(*, case: QuarantineCase, attempt: Attempt, reader: UUID | None) -> CaseFacts:
     compensation = compensation_of(attempt)
     return CaseFacts(
         resolved=bool(case.resolution),
@@ -137,6 +143,7 @@ def case_facts(*, case: QuarantineCase, attempt: Attempt) -> CaseFacts:
         repeatable=attempt.erased_at is None and attempt.operation != "",
         compensation=compensation,
         compensation_open=bool(compensation) and _is_open(attempt.organization_id, compensation),
+        own=is_own(attempt=attempt, person_id=reader),
     )
 
 

@@ -29,6 +29,7 @@ from attempts.quarantine.services.resolve import (
     quarantine_accept,
     quarantine_authorize_retry,
     quarantine_compensate,
+    quarantine_hand_over,
     quarantine_link_incident,
 )
 from attempts.quarantine.states import InvestigatedOutcome
@@ -106,6 +107,9 @@ class CasePage(ReviewPage):
             said = read(CaseIncidentForm, request.POST)
             quarantine_link_incident(actor=self.actor, at=at, case_id=case_id, **said)
             return "Linked. The case stays open until somebody resolves it."
+        if verb == "hand-over":
+            quarantine_hand_over(actor=self.actor, at=at, case_id=case_id)
+            return "Handed over. The case is resolved; its incident decides what follows."
         if verb not in RESOLVING:
             raise NotFound
         service, words = RESOLVING[verb]
@@ -116,7 +120,7 @@ class CasePage(ReviewPage):
         now = timezone.now()
         self._record_reading(case)
         context = {
-            "sheet": case_sheet(case=case, now=now),
+            "sheet": case_sheet(case=case, now=now, reader=self.actor.id),
             "may_act": self.actor.id is not None and may_act(user_id=self.actor.id, case=case),
             "refusal": refusal,
             "zone": timezone.get_current_timezone_name(),

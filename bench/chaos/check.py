@@ -32,6 +32,8 @@ class Run:
         self.ended = next((one["began"] for one in lines if one["kind"] == "rest"), float("inf"))
         self.rest = next((one for one in lines if one["kind"] == "rest"), {})
         self.verified = [one for one in lines if one["kind"] == "verified"]
+        self.checked = [one for one in lines if one["kind"] == "checked"]
+        self.denied = [one for one in lines if one["kind"] == "denied"]
         self.attempts = {one["id"]: one for one in self.final.get("attempts", [])}
 
     def named(self, *names: str) -> Lines:
@@ -161,6 +163,28 @@ def record_verifies(run: Run) -> Iterator[str]:
         yield f"{name} was not run"
 
 
+def nothing_is_a_false_alarm(run: Run) -> Iterator[str]:
+    """Before somebody forges a row, no check finds a fault, whatever died while it was written, sealed or compared."""
+    for one in run.final.get("alarms", []):
+        yield f"{one['kind']}: {one['what']}"
+    for one in run.checked:
+        if one["valid"] is False:
+            yield f"the check from {one['began']} to {one['ended']} found a fault"
+
+
+def deny_mode_stays(run: Run) -> Iterator[str]:
+    """After a forgery nothing is let in, also when everything was killed meanwhile; and one row is named."""
+    for one in run.denied:
+        if let_in := [status for status in one["statuses"] if status in TAKEN]:
+            yield f"in deny mode intake answered {let_in}"
+        if 403 not in one["statuses"]:
+            yield "in deny mode intake never answered 403"
+        if not one["still_engaged"]:
+            yield "deny mode ended by itself"
+        if not one["only_the_forged_row"]:
+            yield "another row than the forged one was named, or none"
+
+
 RULES: tuple[Callable[[Run], Iterator[str]], ...] = (
     acknowledged_is_present,
     once_happens_at_most_once,
@@ -170,6 +194,8 @@ RULES: tuple[Callable[[Run], Iterator[str]], ...] = (
     everything_ends_or_says_why,
     deliveries_arrive,
     record_verifies,
+    nothing_is_a_false_alarm,
+    deny_mode_stays,
 )
 
 
@@ -198,6 +224,11 @@ def figures(lines: Lines) -> dict[str, Any]:
         "doubled": broken["once_happens_at_most_once"] + broken["one_key_is_one_attempt"],
         "passed_in_outage": broken["nothing_passes_during_an_outage"],
         "stuck": broken["everything_ends_or_says_why"],
+        "checks": len(run.checked),
+        "checks_killed": sum(one["killed"] for one in run.checked),
+        "checks_whole": sum(one["valid"] is not None for one in run.checked),
+        "false_alarms": broken["nothing_is_a_false_alarm"],
+        "deny_mode_after_s": max((one["engaged_after_s"] for one in run.denied), default=None),
         "broken": sum(broken.values()),
         "longest_stall_s": longest_stalls(run),
         "at_rest_after_s": round(run.rest.get("ended", 0) - run.rest.get("began", 0), 1),

@@ -11,9 +11,12 @@ from bench.chaos.plan import CLIENTS, faults
 from bench.chaos.receiver import Receiver
 from bench.chaos.stack import ChaosStack
 from bench.chaos.state import final_state, moving
+from bench.chaos.verifying import Verifier, deny_drill
 from config.embedded.paths import PROJECT
 from tests.stack.homes import home_folder
 
+# A short run, as among the tests, has no time for whole checks beside it.
+VERIFYING_FROM = 60.0
 CALM_SECONDS = 3.0
 READY_SECONDS = 120.0
 # Longer than the slowest thing that only needs its turn: a retry of the HTTP adapter, of a webhook, an expired lease.
@@ -33,6 +36,8 @@ def chaos_run(
             drive(stack, history, seconds=seconds, seed=seed)
             come_to_rest(stack, history, rest)
             look(stack, history)
+            if seconds >= VERIFYING_FROM:
+                deny_drill(stack, history)
         finally:
             stack.stop()
             receiver.stop()
@@ -44,14 +49,15 @@ def drive(stack: ChaosStack, history: History, *, seconds: float, seed: int) -> 
         for number in range(CLIENTS)
     ]
     injector = FaultInjector(stack, history, faults(seed, seconds=seconds, calm=CALM_SECONDS))
-    for thread in (*clients, injector):
+    verifiers = [Verifier(stack, history, seed)] if seconds >= VERIFYING_FROM else []
+    for thread in (*clients, *verifiers, injector):
         thread.start()
     time.sleep(seconds)
     injector.over.set()
-    for client in clients:
-        client.over.set()
-    for thread in (injector, *clients):
-        thread.join(60)
+    for one in (*clients, *verifiers):
+        one.over.set()
+    for thread in (injector, *clients, *verifiers):
+        thread.join(150)
     for client in clients:
         client.close()
     injector.heal()
@@ -71,7 +77,7 @@ def look(stack: ChaosStack, history: History) -> None:
     history.write("final", state=final_state(stack.servers.database_owner_url))
     commands = [("verify_ledger",), ("replay_decision", "--all")]
     if any(PROJECT.glob("*/management/commands/verify_record.py")):
-        commands.append(("verify_record",))
+        commands.append(("verify_record", "--full"))
     with ThreadPoolExecutor(len(commands)) as pool:
         for words, done in zip(commands, pool.map(lambda words: stack.manage(*words), commands), strict=True):
             said = (done.stdout + done.stderr).strip().splitlines()

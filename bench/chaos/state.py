@@ -27,6 +27,11 @@ QUERIES = {
     "events": "SELECT event_id AS id FROM workflows_workflowevent",
     "outbox": "SELECT id, event_type, status, tries FROM workflows_outboxevent WHERE status <> 'sent'",
     "deliveries": "SELECT id, event_id, state, tries, next_try_at > now() AS later FROM workflows_webhookdelivery",
+    # Nobody forges anything until the state is read: whatever the checks found or stopped is a false alarm.
+    "alarms": """
+        SELECT 'fault' AS kind, "table" || ' ' || row AS what FROM governance_recordfault
+        UNION ALL SELECT 'shutdown', reason_code FROM governance_shutdown
+        WHERE reason_code IN ('record_differs', 'ledger_inconsistent')""",
     "intents": "SELECT attempt_id AS attempt, count(*) AS count FROM attempts_dispatchintent GROUP BY attempt_id",
 }
 # What our own processes have yet to do. Zero means that the stack has come to rest.

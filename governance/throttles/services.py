@@ -17,6 +17,9 @@ PREFIX = "holdpoint:throttle:"
 STRIKES = "holdpoint:strikes:"
 CLAIMS = "holdpoint:claim:"
 CLAIMED_MS = "5000"
+# Counted over all organizations. How much is left of such a limit would tell what the others do: only whom it refuses
+# is told that it is used up.
+SHARED = frozenset({"region"})
 # Seconds. Callers without Valkey are denied; without this they would all ask again at once.
 UNAVAILABLE_RETRY_AFTER = 5
 
@@ -145,18 +148,21 @@ class ThrottleAnswer:
         if not self.remaining:
             return {}
         policy = ", ".join(f'"{limit.per}";q={limit.limit};w={limit.window_seconds}' for limit, _ in self.remaining)
-        tightest, left = min(
-            self.remaining, key=lambda pair: (pair[0] != self.refused, pair[1] / pair[0].limit, pair[1])
-        )
+        own = [pair for pair in self.remaining if pair[0].per not in SHARED or pair[0] == self.refused]
+        if not own:
+            return {"RateLimit-Policy": policy}
+        tightest, left = min(own, key=lambda pair: (pair[0] != self.refused, pair[1] / pair[0].limit, pair[1]))
         reset = self.retry_after or tightest.window_seconds
         return {"RateLimit-Policy": policy, "RateLimit": f'"{tightest.per}";r={left};t={reset}'}
 
 
 def limits_for(document: Mapping[str, Any], *, scope: str, subjects: Mapping[str, Sequence[str]]) -> tuple[Limit, ...]:
     """The document's limits, once for each subject that this request has. `scope` separates the organizations: what one
-    sends never uses up the limits of another. Within it every contract's requests count."""
+    sends uses up no limit of another, except that of a region, which they share. Every contract's requests count."""
     return tuple(
-        Limit(row["per"], f"{scope}\0{subject}", row["limit"], row["window_seconds"])
+        Limit(
+            row["per"], subject if row["per"] in SHARED else f"{scope}\0{subject}", row["limit"], row["window_seconds"]
+        )
         for row in document["limits"]
         for subject in subjects[row["per"]]
         if subject

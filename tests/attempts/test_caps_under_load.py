@@ -43,8 +43,15 @@ def storm(cast: Cast, *slugs: str, context: str = "", first: int = 1) -> Counter
 
 @pytest.mark.parametrize(
     ("limits", "context", "cap"),
-    [({"per_context": 3}, "ctx-0001", 3), ({"per_workflow": 5}, "", 5), ({"per_tenant": 24}, "", 24), ({}, "", 30)],
-    ids=["context", "workflow", "tenant", "organization"],
+    [
+        ({"per_context": 3}, "ctx-0001", 3),
+        ({"per_workflow": 5}, "", 5),
+        ({"per_user": 6}, "", 6),
+        ({"per_tenant": 24}, "", 24),
+        ({"per_region": 25}, "", 25),
+        ({}, "", 30),
+    ],
+    ids=["context", "workflow", "user", "tenant", "region", "organization"],
 )
 def test_two_hundred_at_once_get_as_many_slots_as_the_cap_and_not_one_more(
     cast: Cast, limits: dict[str, int], context: str, cap: int
@@ -83,3 +90,23 @@ def test_after_a_storm_the_slots_that_became_free_are_given_again(cast: Cast) ->
         Slot.objects.filter(attempt_id__in=Slot.objects.values("attempt_id")[:2]).delete()
     statuses = [ask(caller, 900 + number, connector="external").status_code for number in range(3)]
     assert statuses == [201, 201, 429]
+
+
+def test_a_cap_of_a_region_counts_what_other_organizations_have_under_way(cast: Cast) -> None:
+    elsewhere = Cast()
+    elsewhere.organization, elsewhere.operator = cast.other, cast.other_operator  # type: ignore[misc]
+    made(elsewhere, "close-case", per_region=40)
+    made(cast, "close-case", per_region=4)
+    stranger = cast.api("attempts:create", organization=cast.other)
+    assert [ask(stranger, number, connector="external").status_code for number in (1, 2, 3)] == [201] * 3
+    assert storm(cast, "close-case") == {("close-case", 201): 1, ("close-case", 429): 199}
+    (refused,) = ask(cast.api("attempts:create"), 900, connector="external").json()["errors"]
+    assert (refused["rule"], refused["message"]) == ("per_region", "4 of 4 are under way")
+
+
+def test_a_cap_of_a_person_counts_what_all_their_services_have_under_way_and_nobody_elses(cast: Cast) -> None:
+    made(cast, "close-case", per_user=2)
+    mine = [cast.api("attempts:create", responsible=cast.auditor) for _ in range(3)]
+    statuses = [ask(client, number, connector="external").status_code for number, client in enumerate(mine, 1)]
+    assert statuses == [201, 201, 429]
+    assert ask(cast.api("attempts:create"), 9, connector="external").status_code == 201

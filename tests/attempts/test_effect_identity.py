@@ -193,7 +193,7 @@ def test_what_a_person_authorized_out_of_quarantine_is_not_asked_twice(cast: Cas
     token = executor.post(f"/api/v1/attempts/{first}/lease", {}, format="json").json()["lease_token"]
     report = {"lease_token": token, "category": "adapter_failure", "retryable": False}
     assert executor.post(f"/api/v1/attempts/{first}/fail", report, format="json").status_code == 200
-    alice = cast.session(cast.operator)
+    alice = cast.session(cast.second_operator)  # Alice is responsible for the service
     (case,) = alice.get("/api/v1/quarantine-cases").json()["results"]
     finding = {"finding": "did_not_happen", "evidence_ref": "incident-17"}
     answer = alice.post(f"/api/v1/quarantine-cases/{case['id']}/authorize-retry", finding, format="json")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attempts.fairness.rules import LEAST_COST, FairQueue, Turn
+from attempts.fairness.rules import LEAST_COST, FairQueue, Turn, in_turns
 
 pytestmark = pytest.mark.unit
 
@@ -78,6 +78,22 @@ def test_whoever_waits_gets_a_turn_within_a_bounded_number_of_turns(weights: lis
         queue.end(queue.begin(key, waiting[key]), seconds=cost[key])
         last[key] = number
         assert all(number - before <= bound for before in last.values())
+
+
+@given(
+    lengths=st.lists(st.integers(0, 30), min_size=1, max_size=6),
+    weights=st.lists(st.integers(1, 9), min_size=6, max_size=6),
+)
+def test_lines_are_worked_off_in_turns_by_weight_and_nothing_is_lost(lengths: list[int], weights: list[int]) -> None:
+    lines = {key: [(key, number) for number in range(length)] for key, length in enumerate(lengths)}
+    weight = dict(enumerate(weights))
+    left, served = dict(enumerate(lengths)), Counter[int]()
+    for key, number in in_turns(lines, weight):
+        assert number == served[key]  # each line in its order
+        mine = (served[key] + 1) / weight[key]
+        assert all(mine <= (served[other] + 1) / weight[other] + 1e-9 for other in left if served[other] < left[other])
+        served[key] += 1
+    assert served == Counter(left)
 
 
 class Simulation:

@@ -8,7 +8,9 @@ import pytest
 from django.db import connection
 
 from attempts.intake.models import IdempotencyRecord
+from attempts.intake.services.rows import answer_kept
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
+from attempts.lifecycle.sql import ALLOWED_FORM
 from attempts.reviews.models import Review
 from governance.contracts.rules.documents import default_documents
 from governance.enforcement.models import EnforcementDecision
@@ -100,6 +102,18 @@ def test_the_same_key_gets_the_first_answer_byte_by_byte(cast: Cast, caller: Any
     with every_tenant():
         assert Attempt.objects.count() == 1
         assert LedgerEntry.objects.filter(action="attempt.replayed").count() == 1
+
+
+def test_an_allowed_answer_is_kept_as_its_form_and_any_other_whole(cast: Cast, caller: Any) -> None:
+    """The form gives it again from the attempt's row; a later program that answers more stores it whole."""
+    open_contract(cast)
+    first = post(caller, body())
+    with every_tenant():
+        attempt, record = Attempt.objects.get(), IdempotencyRecord.objects.get()
+        assert record.body == ALLOWED_FORM
+        assert answer_kept(attempt, first.content.decode()) == ALLOWED_FORM
+        more = json.dumps(first.json() | {"note": "new"})
+        assert answer_kept(attempt, more) == more
 
 
 def test_the_same_key_for_something_else_is_422_and_names_the_parts(cast: Cast, caller: Any) -> None:

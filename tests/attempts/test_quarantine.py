@@ -11,6 +11,7 @@ from attempts.quarantine.models import QuarantineCase
 from attempts.quarantine.services.resolve import quarantine_escalate_due
 from governance.contracts.rules.documents import default_documents
 from governance.ledger.models import LedgerEntry
+from governance.people.models import User
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.actors import CLOCK, SYSTEM
 from reasoncodes.base.tenancy import every_tenant
@@ -19,7 +20,14 @@ from tests.cast import Cast
 from tests.governed import HOLD, make_policy, open_contract
 
 
-def quarantined(cast: Cast, *, incident_required: bool = False, compensation: str | None = None) -> QuarantineCase:
+def quarantined(
+    cast: Cast,
+    *,
+    incident_required: bool = False,
+    compensation: str | None = None,
+    responsible: User | None = None,
+) -> QuarantineCase:
+    """Audrey is responsible for the service, so that operators may authorize what it does next."""
     documents = default_documents()
     documents["failure_quarantine"] |= {
         "incident_required": incident_required,
@@ -27,7 +35,8 @@ def quarantined(cast: Cast, *, incident_required: bool = False, compensation: st
         "escalation_after_seconds": 60,
     }
     open_contract(cast, documents=documents)
-    attempt_id = post(cast.api("attempts:create"), body()).json()["id"]
+    caller = cast.api("attempts:create", responsible=responsible or cast.auditor)
+    attempt_id = post(caller, body()).json()["id"]
     with every_tenant():
         attempt = Attempt.objects.get(id=attempt_id)
         transition_apply(attempt, "quarantine", actor=SYSTEM, at=timezone.now(), reason_code="outcome_unknown")
@@ -98,10 +107,50 @@ def test_an_incident_is_linked_first_where_the_contract_demands_it(cast: Cast, a
     assert (answer.status_code, answer.json()["resolution"]) == (200, "accepted")
 
 
-@pytest.mark.parametrize("verb", ["authorize-retry", "compensate", "accept", "link-incident"])
+@pytest.mark.parametrize("finding", [{}, {"finding": "happened"}])
+def test_a_case_is_handed_over_to_its_incident_also_without_a_finding(
+    cast: Cast, alice: Any, finding: dict[str, str]
+) -> None:
+    case = quarantined(cast, incident_required=not finding)
+    assert kind(act(alice, case, "hand-over")) == "incident-needed"
+    assert act(alice, case, "link-incident", incident_ref="INC-17").status_code == 200
+    answer = act(alice, case, "hand-over")
+    assert (answer.status_code, answer.json()["resolution"], answer.json()["finding"]) == (200, "incident", "")
+    assert answer.json()["blocked_action"] is None
+    with every_tenant():
+        entry = LedgerEntry.objects.get(action="quarantine.handed_over", subject_id=case.id)
+        assert entry.payload["incident_ref"] == "INC-17"
+        assert Attempt.objects.get(id=case.attempt_id).state == "failed-quarantined"
+        assert Attempt.objects.count() == 1
+    assert [act(alice, case, verb, **finding).status_code for verb in ("accept", "hand-over")] == [409, 409]
+
+
+@pytest.mark.parametrize(("verb", "finding"), [("authorize-retry", "did_not_happen"), ("compensate", "happened")])
+def test_whoever_is_responsible_for_the_service_does_not_authorize_what_it_does_next(
+    cast: Cast, alice: Any, verb: str, finding: str
+) -> None:
+    case = quarantined(cast, compensation="undo-case/1", responsible=cast.operator)
+    open_contract(cast, slug="undo-case")
+    refused = act(alice, case, verb, finding=finding)
+    assert (refused.status_code, kind(refused)) == (403, "own-work")
+    with every_tenant():
+        assert GovernanceViolation.objects.filter(kind="own_work_approved", subject_id=case.id).count() == 1
+        case.refresh_from_db()
+        assert (case.resolution, case.finding) == ("", "")
+        assert Attempt.objects.count() == 1
+    found = alice.get(f"/api/v1/quarantine-cases/{case.id}").json()
+    assert {one["verb"] for one in found["next_acts"]} == {"accept", "link-incident"}
+    assert "You are responsible for the service that asked" in found["not_yet"][0]
+    page = cast.console(cast.operator).get(f"/admin/attempts/quarantinecase/{case.id}/change/").content.decode()
+    assert (f"act/{verb}/" in page, "act/accept/" in page) == (False, True)
+    assert act(cast.session(cast.second_operator), case, verb, finding=finding).status_code == 201
+
+
+@pytest.mark.parametrize("verb", ["authorize-retry", "compensate", "accept", "link-incident", "hand-over"])
 def test_only_an_operator_or_the_escalation_owner_resolves(cast: Cast, verb: str) -> None:
     case = quarantined(cast)
     fields = {"incident_ref": "INC-1"} if verb == "link-incident" else {"finding": "did_not_happen"}
+    fields = {} if verb == "hand-over" else fields
     privacy = cast.person("paula", "owner:privacy")
     for person in (cast.auditor, cast.reviewer, privacy):
         answer = act(cast.session(person), case, verb, **fields)
@@ -230,10 +279,10 @@ def test_the_workbench_says_what_was_sent_how_to_ask_and_only_what_is_possible(c
     assert shown["ask_receiver"] == ["Nothing was sent: there is no dispatch intent, so the action did not happen."]
     assert verbs() == ["link-incident"]
     act(alice, case, "link-incident", incident_ref="INC-17")
-    assert verbs() == ["authorize-retry", "accept", "link-incident"]
+    assert verbs() == ["authorize-retry", "accept", "hand-over", "link-incident"]
     assert any("undo-case/1 is not open" in one for one in alice.get(url).json()["not_yet"])
     open_contract(cast, slug="undo-case")
-    assert verbs() == ["authorize-retry", "compensate", "accept", "link-incident"]
+    assert verbs() == ["authorize-retry", "compensate", "accept", "hand-over", "link-incident"]
     assert act(alice, case, "compensate", finding="happened").status_code == 201
     assert verbs() == []
 

@@ -18,6 +18,7 @@ FACTS = st.builds(
     repeatable=st.booleans(),
     compensation=st.sampled_from(["", "undo/1"]),
     compensation_open=st.booleans(),
+    own=st.booleans(),
 )
 
 
@@ -25,11 +26,13 @@ FACTS = st.builds(
 def test_an_act_is_offered_only_if_it_can_succeed(facts: CaseFacts) -> None:
     verbs = [act.verb for act in next_acts(facts)]
     blocked = facts.resolved or (facts.incident_required and not facts.incident_ref)
-    retry = facts.contract_open and facts.repeatable and facts.finding != "happened"
-    compensate = bool(facts.compensation) and facts.compensation_open and facts.finding != "did_not_happen"
+    retry = facts.contract_open and facts.repeatable and facts.finding != "happened" and not facts.own
+    undo = bool(facts.compensation) and facts.compensation_open and facts.finding != "did_not_happen"
+    compensate = undo and not facts.own
     assert ("authorize-retry" in verbs) is (not blocked and retry)
     assert ("compensate" in verbs) is (not blocked and compensate)
     assert ("accept" in verbs) is (not blocked)
+    assert ("hand-over" in verbs) is (not facts.resolved and facts.incident_ref != "")
     assert ("link-incident" in verbs) is (not facts.resolved)
 
 

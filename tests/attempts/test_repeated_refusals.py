@@ -25,17 +25,21 @@ def full(cast: Cast, **caps: int) -> None:
         Organization.objects.filter(id=cast.organization.id).update(**caps)
 
 
-def test_the_storm_of_four_thousand_denials_is_one_attempt_with_a_count(cast: Cast) -> None:
-    """Fifty requests, eighty times each, as when fifty runs asked every few seconds; here four of them."""
+@pytest.mark.parametrize(
+    ("requests", "times"), [(4, 80), pytest.param(50, 80, marks=pytest.mark.soak)], ids=["some", "four thousand"]
+)
+def test_a_storm_of_denials_is_one_attempt_per_request_with_a_count(cast: Cast, requests: int, times: int) -> None:
+    """Fifty requests, eighty times each, as when fifty runs asked every few seconds for 20 minutes. What is stored
+    depends on the number of requests; that each repetition adds nothing does not."""
     caller = cast.api("attempts:create")
     contract(cast, adapter="external")
     full(cast, max_concurrency=0)
-    for _ in range(80):
-        for number in range(1, 5):
+    for _ in range(times):
+        for number in range(1, requests + 1):
             assert ask(caller, number, connector="external").status_code == 429
     with every_tenant():
-        assert Attempt.objects.count() == EnforcementDecision.objects.count() == 4
-        assert set(RepeatedRefusal.objects.values_list("count", flat=True)) == {80}
+        assert Attempt.objects.count() == EnforcementDecision.objects.count() == requests
+        assert set(RepeatedRefusal.objects.values_list("count", flat=True)) == {times}
         first = Attempt.objects.order_by("id")[0]
         counts = [
             row.payload["count"]

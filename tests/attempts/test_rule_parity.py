@@ -59,23 +59,26 @@ MAYBE = st.sampled_from(["", "one", "two"])
 UNDER_WAY = st.lists(st.builds(Under, NAMES, MAYBE, MAYBE, st.booleans()), max_size=20)
 LIMITS = st.one_of(st.none(), st.integers(0, 20))
 WANTED_CAPS = st.fixed_dictionaries(
-    {"per_key": LIMITS, "per_context": LIMITS, "per_workflow": LIMITS, "per_tenant": LIMITS}
+    {"per_key": LIMITS, "per_context": LIMITS, "per_workflow": LIMITS, "per_tenant": LIMITS, "per_region": LIMITS}
 )
 
 
-def first_full(caps: list[Cap], found: list[Under]) -> tuple[SlotScope, int] | None:
-    """The rule in words: a cap is full when as many as its limit are under way for its subject, of any contract."""
+def first_full(caps: list[Cap], found: list[Under], strangers: list[Under]) -> tuple[SlotScope, int, int] | None:
+    """The rule in words: a cap is full when as many as its limit are under way for its subject, of any contract. The
+    region's counts strangers too: both organizations are in one."""
     counted = {
         SlotScope.KEY: lambda one, subject: not one.held and one.key == subject,
         SlotScope.CONTEXT: lambda one, subject: not one.held and one.context == subject,
         SlotScope.WORKFLOW: lambda one, subject: not one.held and one.workflow == subject,
         SlotScope.TENANT: lambda one, subject: not one.held,
+        SlotScope.REGION: lambda one, subject: not one.held,
         SlotScope.HOLDS: lambda one, subject: one.held,
     }
-    for cap in caps:
-        used = sum(counted[cap.scope](one, cap.subject) for one in found)
+    for number, cap in enumerate(caps, 1):
+        everyone = found + (strangers if cap.scope is SlotScope.REGION else [])
+        used = sum(counted[cap.scope](one, cap.subject) for one in everyone)
         if cap.limit is not None and used >= cap.limit:
-            return cap.scope, cap.limit  # counted no further than the limit
+            return cap.scope, cap.limit, number  # counted no further than the limit
     return None
 
 
@@ -111,21 +114,21 @@ def test_a_slot_is_free(
     keeps: bool,
 ) -> None:
     """Beforehand in the caller's transaction, as the condition of the statement that writes the rows, and in words.
-    Whose contract took the slots, and what another organization has under way, changes nothing."""
+    Whose contract took the slots changes nothing, and what another organization has under way only the region's."""
     with undone():
         for one in found:
             put(world.organization, one)
         for one in strangers:
             put(world.other, one)
-        subjects = Subjects(asked.workflow, asked.context, asked.key)
+        subjects = Subjects(asked.workflow, asked.context, asked.key, regions=("US",))
         caps = caps_for(document={"limits": limits}, organization_cap=organization_cap, subjects=subjects)
         claim = Claim(world.organization.id, uuid7(), caps, subjects=subjects)
-        full = first_full(caps, [one for one in found if not one.held])
-        said = None if full is None else f"{full[0]} {full[1]}"
+        full = first_full(caps, *([one for one in some if not one.held] for some in (found, strangers)))
+        said = None if full is None else f"{full[2]} {full[1]}"
         ((locked, known, busy, go),) = fetch(GATE_ONLY, claim.parameters(keeps=False))
         assert (locked, known, busy, go) == (True, False, said, full is None)
         reserved = slots_reserve(claim, keeps=keeps).busy
-        assert (reserved and (reserved.cap.scope, reserved.used)) == full
+        assert (reserved and (reserved.cap.scope, reserved.used)) == (full and full[:2])
         assert Slot.objects.filter(attempt_id=claim.attempt_id).count() == int(keeps and full is None)
 
 

@@ -42,6 +42,7 @@ def sound() -> Lines:
         "events": [{"id": "event-1"}],
         "outbox": [],
         "deliveries": [{"id": "w", "event_id": "sent-1", "state": "delivered", "tries": 1, "later": False}],
+        "alarms": [],
         "intents": [{"attempt": "b", "count": 1}],
     }
     return [
@@ -67,6 +68,15 @@ def sound() -> Lines:
         op("intake", 8.5, 201, contract="allow", key="key-a", id="a", replayed=True),
         {"kind": "rest", "began": 10, "ended": 11, "ready_after": 0.1, "left": 0},
         {"kind": "final", "state": state},
+        {"kind": "checked", "began": 1, "ended": 2, "killed": False, "valid": True},
+        {"kind": "checked", "began": 3, "ended": 4, "killed": True, "valid": None},
+        {
+            "kind": "denied",
+            "engaged_after_s": 20.0,
+            "statuses": [0, 403, 503],
+            "still_engaged": True,
+            "only_the_forged_row": True,
+        },
         {"kind": "verified", "name": "verify_ledger", "code": 0, "said": ""},
         {"kind": "verified", "name": "replay_decision", "code": 0, "said": ""},
     ]
@@ -78,6 +88,10 @@ def state_of(lines: Lines) -> dict[str, Lines]:
 
 def row(lines: Lines, table: str, name: str) -> dict[str, Any]:
     return next(one for one in state_of(lines)[table] if one["id"] == name)
+
+
+def of(lines: Lines, kind: str) -> dict[str, Any]:
+    return next(one for one in lines if one["kind"] == kind)
 
 
 def without(lines: Lines, table: str, name: str) -> None:
@@ -146,6 +160,18 @@ BREAKS: dict[str, tuple[str, Callable[[Lines], Any]]] = {
         lambda lines: row(lines, "deliveries", "w").update(state="pending"),
     ),
     "a webhook that never came": ("deliveries_arrive", lambda lines: lines.pop(9)),
+    "a fault that nobody made": (
+        "nothing_is_a_false_alarm",
+        lambda lines: state_of(lines)["alarms"].append({"kind": "fault", "what": "attempts_attempt a"}),
+    ),
+    "a check that finds it": (
+        "nothing_is_a_false_alarm",
+        lambda lines: of(lines, "checked").update(valid=False),
+    ),
+    "somebody is let in": ("deny_mode_stays", lambda lines: of(lines, "denied")["statuses"].append(201)),
+    "nobody is refused": ("deny_mode_stays", lambda lines: of(lines, "denied").update(statuses=[0, 503])),
+    "deny mode ends": ("deny_mode_stays", lambda lines: of(lines, "denied").update(still_engaged=False)),
+    "another row is named": ("deny_mode_stays", lambda lines: of(lines, "denied").update(only_the_forged_row=False)),
     "the ledger is wrong": ("record_verifies", lambda lines: lines[-2].update(code=1)),
     "the decisions were not replayed": ("record_verifies", lambda lines: lines.pop()),
     "the run did not end": ("complete", lambda lines: lines.remove(next(x for x in lines if x["kind"] == "final"))),

@@ -2,6 +2,7 @@
 module; a test looks at it, or makes one more request in its own savepoint."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -9,9 +10,14 @@ from uuid import UUID
 from django.utils import timezone
 
 from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.lease_expire import leases_expire
+from attempts.execution.services.outcome import retries_due
+from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.services.resolve import quarantine_escalate_due
 from attempts.reviews.models import Review
+from attempts.reviews.services.clock import reviews_expire, reviews_remind
 from governance.contracts.models import Contract
 from governance.enforcement.models import EnforcementDecision
 from governance.ledger.models import LedgerEntry
@@ -57,7 +63,8 @@ class Story:
 
     @cached_property
     def caller(self) -> Any:
-        return self.cast.api("attempts:create")
+        # Not the operator who resolves the cases: nobody authorizes what their own service does next.
+        return self.cast.api("attempts:create", responsible=self.cast.auditor)
 
     @cached_property
     def executor(self) -> Any:
@@ -132,7 +139,29 @@ class Story:
     def case(self, case: QuarantineCase, verb: str, **fields: Any) -> Any:
         return self.operator.post(f"/api/v1/quarantine-cases/{case.id}/{verb}", fields, format="json")
 
+    def replay(self, attempt_id: Any) -> Any:
+        """Asked by the service that asked first."""
+        self.number += 1
+        url = f"/api/v1/attempts/{attempt_id}/replay"
+        return self.caller.post(url, HTTP_IDEMPOTENCY_KEY=f"key-again-{self.number:08}")
+
+    def ticks(self, *, later: timedelta = timedelta(0)) -> None:
+        """What the clock does by itself with attempts, reviews and cases."""
+        at = timezone.now() + later
+        with every_tenant():
+            retries_due()
+            queue_dispatch()
+            leases_expire()
+            reviews_expire(at=at)
+            reviews_remind(at=at)
+            quarantine_escalate_due(at=at)
+
     # What is on record
+
+    def follow_ups(self, case: QuarantineCase, how: str) -> list[UUID]:
+        """Attempts that retry (`retry_of`) or compensate (`compensates`) the failed one."""
+        with every_tenant():
+            return list(Attempt.objects.filter(**{how: case.attempt_id}).values_list("id", flat=True))
 
     def attempt(self, attempt_id: Any) -> Attempt:
         with every_tenant():

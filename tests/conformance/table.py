@@ -19,7 +19,7 @@ cases. The page is made from the tests by `python -m tests.conformance.table`, a
 
 def sentences() -> Iterator[tuple[str, str, str, str]]:
     """Section, sentence, what is decided instead, and the test."""
-    for file in sorted(HERE.glob("test_s[0-9].py")):
+    for file in sorted(HERE.glob("test_s[0-9]*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 section, _, instead = " ".join((ast.get_docstring(node) or "").split()).partition(" — ")

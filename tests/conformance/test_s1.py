@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from attempts.intake.models import IdempotencyRecord
-from attempts.lifecycle.models import Attempt, Slot
+from attempts.lifecycle.models import Slot
 from attempts.lifecycle.states import ATTEMPT_MOVES, AttemptState
 from governance.contracts.errors import NotAnOwner, ReadinessIncomplete
 from governance.contracts.models import ReadinessDecision
@@ -277,8 +277,11 @@ def test_a_failure_is_routed_to_quarantine(story: Story) -> None:
 def test_a_quarantined_failure_is_retried_only_when_a_person_says_so(story: Story) -> None:
     """S1, lifecycle: failed-quarantined"""
     case = story.failed()
-    with every_tenant():
-        assert not Attempt.objects.filter(retry_of_id=case.attempt_id).exists()
+    story.ticks()
+    assert story.follow_ups(case, "retry_of") == []
+    answer = story.case(case, "authorize-retry", finding="did_not_happen")
+    assert answer.status_code == 201, answer.content
+    assert story.follow_ups(case, "retry_of") == [UUID(answer.json()["id"])]
 
 
 def test_a_failure_can_be_linked_to_an_incident(story: Story) -> None:
@@ -290,7 +293,10 @@ def test_a_failure_can_be_linked_to_an_incident(story: Story) -> None:
 def test_a_failure_is_not_replayed_silently(story: Story) -> None:
     """S1, lifecycle: failed-quarantined"""
     case = story.failed()
-    assert story.act(case.attempt_id, "replay", client=story.caller).status_code in {403, 409}
+    story.ticks()
+    answer = story.replay(case.attempt_id)
+    assert (answer.status_code, story.kind(answer)) == (409, "not-eligible")
+    assert story.follow_ups(case, "retry_of") == []
 
 
 # Attempt identity envelope
@@ -494,11 +500,16 @@ def test_a_full_cap_refuses_the_next_attempt(story: Story, limit: str, change: d
     assert (answer.status_code, answer.json()["reason_code"]) == (429, "concurrency_limit")
 
 
-def test_a_key_is_used_by_one_attempt_at_a_time(story: Story) -> None:
+def test_a_key_is_used_by_one_attempt_at_a_time(story: Story, time_machine: Any) -> None:
     """S1, concurrency and lock model"""
-    asked = story.asked()
+    slug = use(story, on_expired="new")
+    first = story.asked(slug, key="key-same-0001")
+    time_machine.move_to(story.now() + timedelta(days=2), tick=True)
+    refused = story.ask(slug, key="key-same-0001")
+    assert (refused.status_code, refused.json()["errors"][0]["rule"]) == (429, "per_key")
     with every_tenant():
-        assert Slot.objects.get(attempt_id=asked).key
+        Slot.objects.filter(attempt_id=first).delete()
+    assert story.ask(slug, key="key-same-0001").status_code == 201
 
 
 def test_a_slot_is_free_again_when_the_attempt_has_ended(story: Story) -> None:
@@ -511,9 +522,14 @@ def test_a_slot_is_free_again_when_the_attempt_has_ended(story: Story) -> None:
 
 def test_locks_are_taken_before_the_attempt_exists(story: Story) -> None:
     """S1, concurrency and lock model"""
-    asked = story.asked()
+    limits = default_documents()["concurrency_and_locks"]["limits"] | {"per_workflow": 1, "per_context": None}
+    story.contract("capped", changes={"concurrency_and_locks": {"limits": limits}})
+    first = story.asked("capped")
     with every_tenant():
-        assert Slot.objects.filter(attempt_id=asked).exists()
+        assert Slot.objects.get(workflow_slug="capped").attempt_id == first
+    # Without a slot it was never released, not even for a moment.
+    refused = story.ask("capped").json()["attempt_id"]
+    assert story.states(refused) == ["deduplicated", "preflight-denied"]
 
 
 # Retry and replay policy
@@ -526,10 +542,14 @@ def test_retry_windows_are_approved() -> None:
 
 def test_only_eligible_attempts_can_be_replayed(story: Story) -> None:
     """S1, retry and replay policy"""
-    asked = story.asked()
-    story.complete(asked)
-    answer = story.act(asked, "replay", client=story.cast.api("attempts:create"))
-    assert answer.status_code >= 400
+    replay = {"eligible_states": ["preflight-denied"], "requires_role": None}
+    story.contract("again", changes={"retry_and_replay": {"replay": replay}})
+    asked = story.asked("again")
+    refused = story.replay(asked)
+    assert (refused.status_code, story.kind(refused)) == (409, "not-eligible")
+    assert story.act(asked, "cancel", client=story.caller).status_code == 200
+    answer = story.replay(asked)
+    assert (answer.status_code, story.attempt(answer.json()["id"]).retry_of_id) == (201, asked)
 
 
 def test_a_response_is_reused_deterministically(story: Story) -> None:
@@ -575,10 +595,14 @@ def test_what_triggers_quarantine_is_approved(story: Story) -> None:
 
 def test_compensation_is_a_new_attempt_that_a_person_authorizes(story: Story) -> None:
     """S1, failure quarantine and compensation — S2 allows no compensation by itself, so a person starts it."""
-    case = story.failed()
-    with every_tenant():
-        assert not Attempt.objects.filter(compensates_id=case.attempt_id).exists()
-    assert story.case(case, "compensate").status_code == 409
+    story.contract("undoable", changes={"failure_quarantine": {"compensation_contract": "allow/1"}})
+    case = story.failed("undoable")
+    story.ticks()
+    assert story.follow_ups(case, "compensates") == []
+    answer = story.case(case, "compensate", finding="happened")
+    assert answer.status_code == 201, answer.content
+    assert story.follow_ups(case, "compensates") == [UUID(answer.json()["id"])]
+    assert story.attempt(case.attempt_id).state == "failed-quarantined"
 
 
 def test_a_failure_has_an_escalation_owner(story: Story) -> None:
@@ -592,14 +616,25 @@ def test_a_contract_can_require_an_incident(story: Story) -> None:
     """S1, failure quarantine and compensation"""
     story.contract("grave", changes={"failure_quarantine": {"incident_required": True}})
     case = story.failed("grave")
-    assert story.case(case, "accept", finding="did_not_happen", evidence_ref="ev-1").status_code >= 400
+    said = {"finding": "did_not_happen", "evidence_ref": "ev-1"}
+    refused = story.case(case, "accept", **said)
+    assert (refused.status_code, story.kind(refused)) == (409, "incident-needed")
+    story.case(case, "link-incident", incident_ref="INC-2026-0017")
+    assert story.case(case, "accept", **said).status_code == 200
 
 
 def test_a_blocked_action_stays_listed_until_it_is_resolved(story: Story) -> None:
     """S1, failure quarantine and compensation"""
     case = story.failed()
-    listed = story.operator.get("/api/v1/quarantine-cases").json()["results"]
-    assert str(case.id) in {row["id"] for row in listed}
+
+    def blocked() -> dict[str, Any]:
+        rows = story.operator.get("/api/v1/quarantine-cases?resolved=false").json()["results"]
+        return {row["id"]: row["blocked_action"]["operation"] for row in rows}
+
+    story.ticks()
+    assert blocked()[str(case.id)] == "case.close"
+    assert story.case(case, "accept", finding="did_not_happen").status_code == 200
+    assert str(case.id) not in blocked()
 
 
 # Rate-limit handoff and misuse throttles

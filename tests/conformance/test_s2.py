@@ -1,6 +1,7 @@
 """S2, failure handling and replay: one test per sentence. A docstring begins with the section; what follows its dash
 says what the constitution decides instead, where it does."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from attempts.execution.adapters.base import effect_in_force
 from attempts.execution.models import Receipt
 from attempts.execution.rules import retry_plan
 from attempts.execution.services.dispatch import attempt_dispatch
@@ -98,9 +100,11 @@ def test_nothing_with_a_side_effect_is_retried(story: Story, target: CountingTar
 
 def test_nothing_is_compensated_by_the_record(story: Story) -> None:
     """S2 2"""
-    case = story.failed()
-    with every_tenant():
-        assert not Attempt.objects.filter(compensates_id=case.attempt_id).exists()
+    story.contract("undoable", changes={"failure_quarantine": {"compensation_contract": "allow/1"}})
+    case = story.failed("undoable")
+    before = story.counts()[0]
+    story.ticks()
+    assert (story.counts()[0], story.follow_ups(case, "compensates")) == (before, [])
 
 
 # 3.1 Pre-enforcement failure
@@ -237,13 +241,17 @@ def test_a_refused_write_is_a_failure_upstream(story: Story) -> None:
 
 def test_a_refused_write_is_not_tried_again(story: Story) -> None:
     """S2 3.4"""
+    body, before = story.body(), story.counts()
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL transaction_read_only = on")
-        story.ask(key="key-same-0001")
+        assert story.ask(key="key-same-0001", payload=body).status_code == 503
         transaction.set_rollback(True)
-    with every_tenant():
-        assert not Attempt.objects.filter(idempotency_key="key-same-0001").exists()
+    story.ticks()
+    assert story.counts() == before
+    # Only the caller asks again, and then it is new: nothing of the first time was kept anywhere.
+    answer = story.ask(key="key-same-0001", payload=body)
+    assert (answer.status_code, "Idempotent-Replayed" in answer.headers) == (201, False)
 
 
 def test_there_is_no_alternate_storage() -> None:
@@ -270,9 +278,11 @@ def test_no_transition_exists_without_its_entry(story: Story) -> None:
 @pytest.mark.parametrize("adapter", ["slack", "email", "http", "external"])
 def test_no_side_effect_is_retried_automatically_by(adapter: str) -> None:
     """S2 4 — `once` is the effect of whatever declares nothing, and `once` is never retried."""
-    effect = default_effect(adapter)
+    effect = effect_in_force(adapter=adapter, effect=default_effect(adapter))
     assert effect == "once"
+    # Whatever else would speak for it.
     assert plan(effect=effect).due_at is None
+    assert plan(effect=effect, retryable=True, tries=1).why == "effect_is_once"
 
 
 def default_effect(adapter: str) -> str:
@@ -293,7 +303,12 @@ def test_a_retry_needs_an_explicit_word_of_the_module() -> None:
 
 def test_a_caller_that_tries_again_makes_a_new_execution(story: Story) -> None:
     """S2 4"""
-    assert story.asked() != story.asked()
+    case = story.failed()
+    first = story.attempt(case.attempt_id)
+    body = story.body(action={"target_ref": first.target_ref}, patient_context_ref=first.patient_context_ref)
+    again = story.asked(payload=body)
+    assert again != first.id
+    assert (story.attempt(first.id).state, story.attempt(again).state) == (first.state, "approved-for-execution")
 
 
 def test_a_new_execution_has_a_new_decision_id(story: Story) -> None:
@@ -413,9 +428,15 @@ FORBIDDEN = ("reconcile", "repair", "correct", "compensate", "fix")
 
 
 @pytest.mark.parametrize("word", FORBIDDEN)
-def test_no_scheduled_task_does(word: str) -> None:
+def test_no_scheduled_task_does(story: Story, word: str) -> None:
     """S2 7 — scheduled work may only end things or release what the record promised."""
     assert not [name for name in SCHEDULE if word in str(name)]
+    case = story.failed()
+    before = (story.counts()[0], story.states(case.attempt_id), story.receipts(case.attempt_id))
+    story.ticks(later=timedelta(days=1))
+    assert (story.counts()[0], story.states(case.attempt_id), story.receipts(case.attempt_id)) == before
+    with every_tenant():
+        assert QuarantineCase.objects.get(id=case.id).resolution == ""
 
 
 def test_a_failure_is_final(story: Story) -> None:
@@ -433,8 +454,13 @@ def test_a_failure_is_observable(story: Story) -> None:
 
 def test_nothing_is_compensated_asynchronously(story: Story) -> None:
     """S2 7 — a person authorizes a compensation; it is a new attempt through the same gates."""
-    case = story.failed()
-    assert story.case(case, "compensate").status_code >= 400
+    story.contract("undoable", changes={"failure_quarantine": {"compensation_contract": "deny/1"}})
+    case = story.failed("undoable")
+    story.ticks(later=timedelta(days=1))
+    assert story.follow_ups(case, "compensates") == []
+    answer = story.case(case, "compensate", finding="happened")
+    assert (answer.status_code, answer.json()["reason_code"]) == (403, "policy_denied")
+    assert len(story.follow_ups(case, "compensates")) == 1
 
 
 # 8 Safety under pressure
@@ -483,9 +509,12 @@ def test_nobody_can_ask_for_a_change_of_the_record(story: Story) -> None:
 
 def test_nobody_can_replay_what_is_not_eligible(story: Story) -> None:
     """S2 9"""
-    asked = story.asked()
+    replay = {"eligible_states": ["preflight-denied"], "requires_role": None}
+    story.contract("again", changes={"retry_and_replay": {"replay": replay}})
+    asked = story.asked("again")
     story.complete(asked)
-    assert story.act(asked, "replay", client=story.caller).status_code >= 400
+    answer = story.replay(asked)
+    assert (answer.status_code, story.kind(answer)) == (409, "not-eligible")
 
 
 def test_nobody_can_override_a_denial(story: Story) -> None:
@@ -527,6 +556,10 @@ def test_truth_survives_a_crash(story: Story) -> None:
     """S2 10"""
     asked = story.asked()
     story.lease(asked)
+    # The executor is never heard of again: what it may have done is on record, and nobody guesses what became of it.
     assert story.intents(asked) == 1
+    lease_runs_out(asked)
     with every_tenant():
-        assert not Receipt.objects.filter(attempt_id=asked).exists()
+        leases_expire()
+        assert not Receipt.objects.filter(attempt_id=asked, outcome="success").exists()
+        assert QuarantineCase.objects.get(attempt_id=asked).category == "outcome_unknown"

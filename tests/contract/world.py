@@ -142,6 +142,8 @@ class World:
         self.post(f"/attempts/{done}/complete", {"lease_token": tokens[done], "response_metadata": {"status": 200}})
         self.ids |= {"attempt_id": [free, leased, failed, done], "review_id": [str(review["id"])]}
         self.ids["case_id"] = [self.first("/quarantine-cases")]
+        # With an incident, so that it can be handed over to it.
+        self.post(f"/quarantine-cases/{self.ids['case_id'][0]}/link-incident", {"incident_ref": "INC-17"})
         self.ids["proposal_id"] = [self._proposal(failed)]
         self.ids["record_id"] = [self.first("/idempotency-keys")]
         self.ids["decision_id"] = [self.first("/decisions")]

@@ -1,6 +1,7 @@
 """`requires_role`: who may replay where the contract names a role."""
 
 from typing import Any
+from uuid import UUID
 
 from attempts.lifecycle.models import Attempt
 from attempts.reviews.models import Review
@@ -63,6 +64,32 @@ def test_whoever_replays_does_not_review_it(cast: Cast, caller: Any) -> None:
     url = f"/api/v1/reviews/{again['review']['id']}/approve"
     assert cast.session(qa(cast)).post(url, vote, format="json").status_code == 403
     assert cast.session(cast.person("quentin", "reviewer:sa_qa")).post(url, vote, format="json").status_code == 200
+
+
+def test_whoever_is_responsible_for_the_service_does_not_replay_what_it_asked(cast: Cast) -> None:
+    cast.person("quinn", "reviewer:sa_qa")
+    url = denied(cast, cast.api("attempts:create", responsible=qa(cast)))
+    assert problem(replay(cast.session(qa(cast)), url)) == (403, "own-work")
+    assert violations(cast.organization) == ["own_work_approved"]
+    assert replay(cast.session(cast.person("quentin", "reviewer:sa_qa")), url).status_code == 403
+    with every_tenant():
+        assert Attempt.objects.count() == 2
+
+
+def test_the_console_has_a_button_for_whoever_may_replay_and_only_for_them(cast: Cast, caller: Any) -> None:
+    url = denied(cast, caller)
+    first = url.split("/")[-2]
+    page, act = (f"/admin/attempts/attempt/{first}/{part}/" for part in ("change", "act/replay"))
+    assert "act/replay/" not in cast.console(cast.operator).get(page).content.decode()
+    assert cast.console(cast.operator).post(act, {"key": "key-console-1"}).status_code == 403
+    console = cast.console(qa(cast))
+    assert "act/replay/" in console.get(page).content.decode()
+    form = console.get(act).context["form"]
+    key = form.initial["key"]
+    assert [console.post(act, {"key": key}).status_code for _ in range(2)] == [302, 302]
+    with every_tenant():
+        assert [one.idempotency_key for one in Attempt.objects.order_by("created_at")][1:] == [key]
+        assert Attempt.objects.get(idempotency_key=key).retry_of_id == UUID(first)
 
 
 def test_without_a_role_people_do_not_replay_and_strangers_never_find_it(cast: Cast, caller: Any) -> None:

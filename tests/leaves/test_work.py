@@ -33,8 +33,10 @@ RETRIES = {"automatic_retries": "when_safe", "max_attempts": 2}
         ({"per_context": 2}, True),
         ({"per_context": None, "per_workflow": 2}, False),
         ({"per_context": None, "per_workflow": None, "per_tenant": 2}, False),
+        ({"per_context": None, "per_workflow": None, "per_tenant": None, "per_user": 2}, False),
+        ({"per_context": None, "per_workflow": None, "per_tenant": None, "per_region": 2}, False),
     ],
-    ids=["per_context", "per_workflow", "per_tenant"],
+    ids=["per_context", "per_workflow", "per_tenant", "per_user", "per_region"],
 )
 def test_a_cap_lets_as_many_in_as_it_says(
     cast: Cast, caller: Any, limits: dict[str, int | None], same_context: bool

@@ -17,9 +17,9 @@ from governance.shutdown.services import shutdown_engage, shutdown_release
 from governance.shutdown.states import ShutdownScope
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
-from tests.governed import DENY, HOLD, approve
+from tests.governed import ALLOW, DENY, HOLD, approve
 from tests.workflows.running import ANSWERS
-from tests.workflows.world import World, ago, brief, check_record, people
+from tests.workflows.world import DONE, World, ago, brief, check_record, people
 from workflows.definitions.rules.contract_terms import PER_MINUTE
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import definition_of
@@ -318,6 +318,32 @@ def test_what_is_over_a_throttle_is_put_off_and_sent_later(cast: Cast) -> None:
     world.complete(second)
     assert world.fresh(second).state == "completed"
     check_record(world, second)
+
+
+STATUS = {"name": "status", "type": "code", "label": "New status", "required": True, "values": ["closed", "open"]}
+
+
+@pytest.mark.parametrize(("status", "state"), [("closed", "waiting_approval"), ("open", "running"), ("gone", "halted")])
+def test_declared_facts_of_what_a_step_sends_are_read_by_rules_and_shown_to_whoever_releases_it(
+    cast: Cast, status: str, state: str
+) -> None:
+    work = {"kind": "set_case_status", "params": {"status": status}, "transitions": {"on_complete": "done"}}
+    document = {"name": "Close", "start_step": "close", "steps": {"close": work} | DONE}
+    rules = [HOLD[0] | {"when": 'facts.status == "closed"'}, *ALLOW]
+    world = World(cast, document, rules=rules, opened=False)
+    open_up(world, metadata_boundary={"facts": [STATUS]})
+    instance = world.start()
+    assert world.fresh(instance).state == state
+    if state == "halted":  # a value that was not declared reaches nobody
+        assert world.halted(instance) == "metadata_boundary"
+        return
+    if state == "waiting_approval":
+        review = world.review(instance)
+        card = cast.session(cast.reviewer).get(f"/api/v1/reviews/{review.id}").json()
+        assert [(fact["label"], fact["text"]) for fact in card["asked"]["facts"]] == [("New status", "closed")]
+        world.dispatch(world.vote(instance))
+    assert world.sent(instance) == ["case.set_status.requested"]
+    check_record(world, instance)
 
 
 def test_what_finds_no_place_waits_for_one_and_goes_out_when_another_ends(cast: Cast) -> None:

@@ -4,9 +4,9 @@ nothing here advances a run."""
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workflows.definitions.rules.document import TERMINAL, Definition, StepDefinition
+from workflows.definitions.rules.document import JOIN, TERMINAL, Definition, StepDefinition
 from workflows.definitions.states import Mode
-from workflows.engine.state import InstanceState, StepState
+from workflows.engine.state import InstanceState, StepState, visible_context
 from workflows.kinds.base import ROOT, Json, StepKind
 from workflows.kinds.shapes import snapshot
 from workflows.runs.states import ENDED, InstanceStatus, StepStatus
@@ -18,14 +18,27 @@ def next_step(definition: Definition, kinds: Kinds, state: InstanceState) -> Jso
     here = None if state.state in ENDED else _here(definition, state)
     step = definition.steps.get(here) if here else None
     kind = definition.kind(step.id, kinds) if step else None
-    return {
+    more = {} if state.tokens is None else {"current_steps": _all_current(definition, kinds, state)}
+    return more | {
         "instance_id": str(state.id),
         "case_id": state.case_id,
         "status": state.state,
-        "current_step": _described(step, kind, state.context) if step else None,
+        "current_step": _described(step, kind, visible_context(state)) if step else None,
         "next_action": _action(step, kind, state),
         "definition_summary": {"name": definition.name, "remaining_steps": remaining(definition, kinds, here)},
     }
+
+
+def _all_current(definition: Definition, kinds: Kinds, state: InstanceState) -> list[Json]:
+    """Format 2: every open step, each with its way through blocks and what it waits for."""
+    found = []
+    for one in state.working():
+        step, kind = definition.step(one.step_id), definition.kind(one.step_id, kinds)
+        context = visible_context(state, one.scope)
+        described = _described(step, kind, context) | {"scope": one.scope, "correlation_id": str(one.id)}
+        action = _type(one, kind, state.mode, step.params) if kind else "await_module"
+        found.append(described | {"action": action})
+    return found
 
 
 def remaining(definition: Definition, kinds: Kinds, start: str | None) -> list[str]:
@@ -55,7 +68,9 @@ def inputs(definition: Definition, kinds: Kinds, state: InstanceState) -> list[J
         step, kind = definition.steps.get(one.step_id), definition.kind(one.step_id, kinds)
         params = step.params if step else {}
         asked = None
-        if kind and kind.request and state.mode == Mode.ACTIVE and not _of_our_people(kind, params):
+        # Format 2: what a request carried is in the outbox; its expressions may have read what is no longer kept.
+        plain = kind is not None and kind.prepare is None and state.tokens is None
+        if kind and plain and kind.request and state.mode == Mode.ACTIVE and not _of_our_people(kind, params):
             asked = kind.payload(params, then)
         found.append({"params": params, "request": asked})
         if one.output is not None:
@@ -70,10 +85,16 @@ def never_visited(definition: Definition, visited: Iterable[str]) -> list[StepDe
 
 def _here(definition: Definition, state: InstanceState) -> str:
     """The open step; for a halted run the step that resuming would start again; for a queued one the first."""
-    current = state.current()
+    current = _current(state)
     if current is not None:
         return current.step_id
     return state.resume_step_id or definition.start_step
+
+
+def _current(state: InstanceState) -> StepState | None:
+    if state.tokens is None:
+        return state.current()
+    return next(iter(state.working()), None)
 
 
 def _targets(definition: Definition, kinds: Kinds, step_id: str) -> list[str]:
@@ -82,8 +103,10 @@ def _targets(definition: Definition, kinds: Kinds, step_id: str) -> list[str]:
     step = definition.step(step_id)
     kind = definition.kind(step_id, kinds)
     outcomes = [*(kind.outcomes if kind else ()), *sorted(step.transitions)]
-    targets = dict.fromkeys(step.transitions[one] for one in outcomes if one in step.transitions)
-    return [name for name in targets if name != TERMINAL and not _halts(definition, kinds, name)]
+    inside = [*sorted(step.params.get("branches", {}).values()), step.params.get("body")] if kind and kind.block else []
+    after = [step.transitions[one] for one in outcomes if one in step.transitions]
+    targets = dict.fromkeys([name for name in inside if name in definition.steps] + after)
+    return [name for name in targets if name not in {TERMINAL, JOIN} and not _halts(definition, kinds, name)]
 
 
 def _halts(definition: Definition, kinds: Kinds, step_id: str) -> bool:
@@ -107,17 +130,22 @@ def _action(step: StepDefinition | None, kind: StepKind | None, state: InstanceS
         return None
     if state.state == InstanceStatus.HALTED:
         return _said("intervene")
-    current = state.current()
+    current = _current(state)
     if current is None or step is None or kind is None:
         return _said("await_start")
-    return _said(_type(current, kind, state.mode, step.params), step=step, kind=kind, context=state.context)
+    return _said(
+        _type(current, kind, state.mode, step.params),
+        step=step,
+        kind=kind,
+        context=visible_context(state, current.scope),
+    )
 
 
 def _type(current: StepState, kind: StepKind, mode: str, params: Json) -> str:
     if mode == Mode.CLIENT_DRIVEN:
         return "call_module"
     if current.state == StepStatus.PENDING:
-        return "await_retry"
+        return "await_retry" if kind.timer is None else "await_time"
     if current.state == StepStatus.WAITING_APPROVAL:
         return "await_review" if _of_our_people(kind, params) else "await_release"
     return "await_module"
@@ -130,10 +158,11 @@ def _of_our_people(kind: StepKind, params: Json) -> bool:
 
 def _said(type_: str, *, step: StepDefinition | None = None, kind: StepKind | None = None, context: Any = None) -> Json:
     """All five members are always present, so that a client need not check which are there."""
+    hint = kind.payload(step.params, context) if step and kind and kind.request and not kind.prepare else None
     return {
         "type": type_,
         "module": kind.module if kind else None,
         "endpoint": kind.endpoint if kind else None,
-        "payload_hint": kind.payload(step.params, context) if step and kind and kind.request else None,
+        "payload_hint": hint,
         "completion_event": kind.completion.name if kind and kind.completion else None,
     }

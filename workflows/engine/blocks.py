@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from workflows.engine.moves import (
+    UNDECIDED,
     end_branch,
     enter,
     fail_for_good,
@@ -24,7 +25,6 @@ MAX_ITEMS = 200
 AT_ONCE = 10  # items of a for_each, unless it says how many
 # Reason code of what a join has no more use for.
 CANCELLED = "branch_cancelled"
-UNDECIDED = "condition_failed"
 FAILED = "adapter_failed"
 
 

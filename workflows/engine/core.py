@@ -5,7 +5,7 @@ and leaving steps is in `moves`.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from workflows.definitions.rules.document import JOIN, TERMINAL, Definition
@@ -42,6 +42,7 @@ from workflows.engine.moves import (
 )
 from workflows.engine.state import InstanceState, Run, StepState
 from workflows.engine.timers import deadline_passed, overdue, postponed, retry_due, timed_out
+from workflows.engine.tokens import Tokens
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import StepKind
 from workflows.runs.states import Drift, InstanceStatus, StepStatus
@@ -321,15 +322,14 @@ def _advance(definition: Definition, kinds: Mapping[str, StepKind], state: Insta
     run = Run(definition, kinds, state)
     HANDLERS[type(happened)](run, happened)
     go_on(run)
-    if state.tokens is not None:
-        _sum_up(state, happened)
+    if state.tokens is not None and run.outcome == EventOutcome.ADVANCED:
+        _sum_up(state, state.tokens, happened.at)
     return run
 
 
-def _sum_up(state: InstanceState, happened: Input) -> None:
+def _sum_up(state: InstanceState, tokens: Tokens, at: datetime) -> None:
     """The run waits for approval only when nothing else goes on in it."""
-    if state.tokens is not None and not isinstance(happened, TimedOut | DeadlinePassed | Postponed):
-        state.tokens.at = max(state.tokens.at or happened.at, happened.at)
+    tokens.at = max(tokens.at or at, at)
     if state.state in {InstanceStatus.RUNNING, InstanceStatus.WAITING_APPROVAL}:
         held = {step.state == StepStatus.WAITING_APPROVAL for step in state.working()}
         state.state = InstanceStatus.WAITING_APPROVAL if held == {True} else InstanceStatus.RUNNING

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID, uuid5
 
-from governance.conditions import EvaluationScope
+from governance.conditions import Dialect, EvaluationScope
 from workflows.definitions.rules.document import Definition, StepDefinition
 from workflows.engine.effects import Effect
 from workflows.engine.tokens import Tokens, Turn, block_key, key_of, name_of, way_to
@@ -45,6 +45,11 @@ class StepState:
     @property
     def is_open(self) -> bool:
         return self.state in STEP_OPEN
+
+    @property
+    def place(self) -> str:
+        """Its name with the way to it."""
+        return f"{self.scope}/{self.step_id}" if self.scope else self.step_id
 
     @property
     def key(self) -> str:
@@ -182,15 +187,15 @@ class Run:
         return found
 
     def note(self, step: StepState, *words: str) -> None:
-        name = f"{step.scope}/{step.step_id}" if step.scope else step.step_id
-        self.path.append(" ".join([name, *[word for word in words if word]]))
+        self.path.append(" ".join([step.place, *[word for word in words if word]]))
 
     def context(self, step: StepState) -> Json:
         return visible_context(self.state, step.scope)
 
     def evaluator(self, scope: str, at: datetime) -> ContextEvaluator:
         moment = EvaluationScope(now=at, case_id=self.state.case_id, definition_id=self.definition.id)
-        return ContextEvaluator(visible_context(self.state, scope), moment)
+        dialect = Dialect.EXTENDED if self.definition.format > 1 else Dialect.PLAIN
+        return ContextEvaluator(visible_context(self.state, scope), moment, dialect)
 
     def step_add(self, step_id: str, scope: str, **values: Any) -> StepState:
         """A new try of the step."""

@@ -118,6 +118,11 @@ class Tokens:
         self.blocks, self.tries, self.data, self.waiting, self.halted = {}, {}, {}, [], None
 
 
+def tokens_first(document_format: int) -> Tokens | None:
+    """Of a run that has not begun."""
+    return Tokens() if document_format > 1 else None
+
+
 def tokens_json(tokens: Tokens | None) -> Json:
     """As it is stored. Empty for a run of format 1."""
     if tokens is None:

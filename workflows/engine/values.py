@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from governance.conditions import ConditionError, EvaluationScope, compile_condition
+from governance.conditions import ConditionError, Dialect, EvaluationScope, compile_condition, compile_expression
 from workflows.kinds.base import Json
-from workflows.kinds.template import fill
+from workflows.kinds.template import fill_template
 
 
 class CannotDecide(Exception):
@@ -19,26 +19,26 @@ class ContextEvaluator:
 
     context: Json
     scope: EvaluationScope
+    dialect: Dialect = Dialect.PLAIN
 
     def __call__(self, expression: str) -> bool:
         try:
-            return compile_condition(expression).evaluate(self.context, scope=self.scope)
+            return compile_condition(expression, dialect=self.dialect).evaluate(self.context, scope=self.scope)
         except ConditionError as error:
             raise CannotDecide from error
 
     def value(self, expression: str) -> Any:
-        """The value of an expression: a path, a condition, or a literal."""
-        value: Any = self.context
-        for name in expression.strip().split("."):
-            if not isinstance(value, dict) or name not in value:
-                return self(expression)
-            value = value[name]
-        return value
+        """The value of an expression of format 2."""
+        try:
+            return compile_expression(expression).value(self.context, scope=self.scope)
+        except ConditionError as error:
+            raise CannotDecide from error
 
     def moment(self, expression: str) -> datetime:
+        """The same, as the moment that its text says."""
         value = self.value(expression)
         try:
-            found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+            found = datetime.fromisoformat(value)
             if found.utcoffset() is None:
                 raise CannotDecide
             return found.astimezone(UTC)
@@ -46,4 +46,8 @@ class ContextEvaluator:
             raise CannotDecide from error
 
     def fill(self, template: Any) -> Any:
-        return fill(template, self.context)
+        """A template of format 2 with its values."""
+        try:
+            return fill_template(template, self.context, self.scope)
+        except ConditionError as error:
+            raise CannotDecide from error

@@ -12,7 +12,7 @@ from workflows.definitions.states import Mode
 from workflows.kinds import registry
 from workflows.kinds.base import Checker, EventType, Json, ShapeProblem, StepKind, checker
 from workflows.kinds.call_events import call_event
-from workflows.kinds.shapes import CODE, DIALECT, MOMENT, REFERENCE, UUID_SCHEMA, array_shape, closed
+from workflows.kinds.shapes import CODE, DIALECT, METADATA, MOMENT, REFERENCE, UUID_SCHEMA, array_shape, closed
 from workflows.runs.states import InterventionAction
 
 _MODE = {"enum": [mode.value for mode in Mode]}
@@ -70,7 +70,13 @@ COMPLETED = EventType(
     name="workflow.completed",
     direction="out",
     description="An instance reached its good end.",
-    schema=closed({"instance_id": UUID_SCHEMA, "completed_at": MOMENT}),
+    schema=closed({"instance_id": UUID_SCHEMA, "completed_at": MOMENT, "output": METADATA}, optional=("output",)),
+)
+OVERDUE = EventType(
+    name="workflow.overdue",
+    direction="out",
+    description="A step was not done by its due time. It goes on.",
+    schema=closed({"instance_id": UUID_SCHEMA, "step_id": CODE, "due_at": MOMENT}),
 )
 CANCELLED = EventType(
     name="workflow.cancelled",
@@ -93,7 +99,9 @@ INTERVENED = EventType(
         optional=("step_id",),
     ),
 )
-LIFECYCLE: tuple[EventType, ...] = (CASE_CREATED, RUN_REQUESTED, STARTED, HALTED, COMPLETED, CANCELLED, INTERVENED)
+LIFECYCLE: tuple[EventType, ...] = (
+    *(CASE_CREATED, RUN_REQUESTED, STARTED, HALTED, COMPLETED, CANCELLED, INTERVENED, OVERDUE),
+)
 
 EVENT_NAME: Json = {
     "type": "string",

@@ -43,6 +43,7 @@ RESERVED_EVENTS = (
     "workflow.completed",
     "workflow.cancelled",
     "workflow.intervened",
+    "workflow.overdue",
 )
 # What webhook endpoints are told of the record; a step's own event must not look like it.
 RESERVED_PREFIXES = (

@@ -11,7 +11,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0034_account_module"),
+        ("governance", "0035_account_module"),
         ("workflows", "0016_starts"),
     ]
 

@@ -29,6 +29,7 @@ def signals_due_task() -> None:
 def steps_time_out_task() -> None:
     with every_tenant():
         timing.steps_time_out(at=timezone.now(), region=settings.DEPLOYMENT_REGION)
+        timing.steps_overdue(at=timezone.now(), region=settings.DEPLOYMENT_REGION)
 
 
 @shared_task(name="workflows.tasks.step_retries_due")

@@ -44,21 +44,24 @@ WITH RECURSIVE line AS (
         ORDER BY organization_id, workflow_slug LIMIT 1
     ) following
 )
-SELECT head.id, line.organization_id, line.workflow_slug, head.patient_context_ref, organization.capacity_units
+SELECT head.id, line.organization_id, line.workflow_slug, head.patient_context_ref, head.person,
+    organization.capacity_units
 FROM line JOIN governance_organization organization ON organization.id = line.organization_id
 CROSS JOIN LATERAL (
-    SELECT id, patient_context_ref FROM attempts_attempt
-    WHERE organization_id = line.organization_id AND workflow_slug = line.workflow_slug
-      AND queued_until > statement_timestamp()
-    ORDER BY id LIMIT %s
+    SELECT a.id, a.patient_context_ref, coalesce(c.responsible_id::text, '') AS person
+    FROM attempts_attempt a JOIN governance_serviceaccount c ON c.id = a.caller_id
+    WHERE a.organization_id = line.organization_id AND a.workflow_slug = line.workflow_slug
+      AND a.queued_until > statement_timestamp()
+    ORDER BY a.id LIMIT %s
 ) head
 ORDER BY head.id
 """
 NEXT = """
-SELECT id, patient_context_ref FROM attempts_attempt
-WHERE organization_id = %s AND workflow_slug = %s AND queued_until > statement_timestamp()
-    AND id > %s AND patient_context_ref <> ALL(%s)
-ORDER BY id LIMIT %s
+SELECT a.id, a.patient_context_ref, coalesce(c.responsible_id::text, '')
+FROM attempts_attempt a JOIN governance_serviceaccount c ON c.id = a.caller_id
+WHERE a.organization_id = %s AND a.workflow_slug = %s AND a.queued_until > statement_timestamp()
+    AND a.id > %s AND a.patient_context_ref <> ALL(%s) AND coalesce(c.responsible_id::text, '') <> ALL(%s)
+ORDER BY a.id LIMIT %s
 """
 UNDER_WAY = """
 SELECT organization_id, count(*) FROM attempts_slot WHERE organization_id = ANY(%s) GROUP BY organization_id
@@ -71,6 +74,7 @@ class QueuedAttempt:
     organization_id: UUID
     workflow_slug: str
     context: str
+    person: str
     capacity: int
 
 
@@ -86,15 +90,16 @@ class Full:
     def note(self, scope: SlotScope, one: QueuedAttempt) -> None:
         self.found.add(self._name(scope, one))
 
-    def contexts(self, organization_id: UUID, slug: str) -> list[str]:
-        """Those of the organization and workflow whose cap was full."""
-        wanted = (SlotScope.CONTEXT, organization_id, slug)
+    def subjects(self, scope: SlotScope, organization_id: UUID, slug: str) -> list[str]:
+        """Contexts or people of the organization and workflow whose cap was full."""
+        wanted = (scope, organization_id, slug)
         return [name for *of, name in self.found if tuple(of) == wanted]
 
     @staticmethod
     def _name(scope: SlotScope, one: QueuedAttempt) -> tuple[Any, ...]:
         # With the workflow: another contract may have a higher cap for the same context or organization.
-        part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: "", SlotScope.TENANT: ""}
+        wide = dict.fromkeys((SlotScope.WORKFLOW, SlotScope.TENANT, SlotScope.REGION), "")
+        part = wide | {SlotScope.CONTEXT: one.context, SlotScope.USER: one.person}
         return scope, one.organization_id, one.workflow_slug, part.get(scope, str(one.attempt_id))
 
 
@@ -143,12 +148,13 @@ class Line:
         if slug in self._ended or self._pages[slug] >= MOST_PAGES:
             return
         self._pages[slug] += 1
-        without = self._full.contexts(last.organization_id, slug)
+        scopes = (SlotScope.CONTEXT, SlotScope.USER)
+        without = [self._full.subjects(scope, last.organization_id, slug) for scope in scopes]
         with connection.cursor() as cursor:
-            cursor.execute(NEXT, [last.organization_id, slug, last.attempt_id, without, LOOK_AHEAD])
+            cursor.execute(NEXT, [last.organization_id, slug, last.attempt_id, *without, LOOK_AHEAD])
             rows = cursor.fetchall()
-        for attempt_id, context in rows:
-            one = replace(last, attempt_id=attempt_id, context=context)
+        for attempt_id, context, person in rows:
+            one = replace(last, attempt_id=attempt_id, context=context, person=person)
             heapq.heappush(self._waiting, (attempt_id.int, one))
         self._left[slug] += len(rows)
         if len(rows) < LOOK_AHEAD:

@@ -255,6 +255,8 @@ class CheckedIntake:
             slug=slug,
             context=self.intake.body.get("patient_context_ref", ""),
             key=key_counted(self.key_policy, key=self.key, slug=slug, caller_id=caller_id),
+            person=self.intake.credential.key.service_account.responsible_id,
+            regions=self.intake.credential.organization.regions,
         )
 
     @property

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from attempts.intake.selectors import has_replay_role
 from attempts.intake.services.door import Intake, intake_door
 from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
@@ -24,8 +25,9 @@ from governance.boundary.services import note_create
 from governance.enforcement.models import snapshot_load
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.models import ApiKey
-from governance.people.rules.roles import ApiScope, roles_meant
-from governance.people.selectors.people import Credential, has_role
+from governance.people.rules.roles import ApiScope
+from governance.people.selectors.people import Credential
+from governance.violations.errors import OwnWork
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import NotFound, WrongState
@@ -67,6 +69,13 @@ def attempt_replay_by_person(*, actor: Actor, at: datetime, attempt: Attempt, or
         rules = _replay_rules(intake)
         if not _has_role(actor, attempt, rules["requires_role"]):
             raise _role_needed(attempt)
+        if attempt.caller.responsible_id == actor.id:
+            raise OwnWork(
+                "You are responsible for the service that asked. Somebody else with the role replays it.",
+                subject_type="attempt",
+                subject_id=attempt.id,
+                organization_id=attempt.organization_id,
+            )
         _replay_check(attempt, rules)
         by = actor_reference(actor)
         answer = attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id, authorized_by=by))
@@ -90,10 +99,9 @@ def _replay_rules(intake: Intake) -> Mapping[str, Any]:
 
 
 def _has_role(actor: Actor, attempt: Attempt, role: str | None) -> bool:
-    if role is None or actor.kind is not ActorKind.PERSON or actor.id is None:
+    if actor.kind is not ActorKind.PERSON or actor.id is None:
         return False
-    found = {"user_id": actor.id, "organization_id": attempt.organization_id}
-    return any(has_role(**found, role=name) for name in roles_meant(role))
+    return has_replay_role(attempt=attempt, person_id=actor.id, role=role)
 
 
 def _role_needed(attempt: Attempt) -> ReplayRoleNeeded:

@@ -27,6 +27,7 @@ from attempts.intake.services.rows import (
     IntakeAnswer,
     answer_again,
     answer_build,
+    answer_text,
     attempt_build,
     key_record_build,
     moves_build,
@@ -336,7 +337,7 @@ def _replay(asked: CheckedIntake, record: IdempotencyRecord, state: str) -> Inta
     if record.status in {201, 202}:
         headers["Location"] = f"/api/v1/attempts/{record.attempt_id}"
     return IntakeAnswer(
-        record.status, record.body, headers, is_problem=record.status >= 400, attempt_id=record.attempt_id
+        record.status, answer_text(record), headers, is_problem=record.status >= 400, attempt_id=record.attempt_id
     )
 
 

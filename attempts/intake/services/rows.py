@@ -14,7 +14,8 @@ from attempts.intake.services.door import CheckedIntake, Intake, KeyUse
 from attempts.intake.services.repeats import Repeated
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.services.transition import entry_build, transition_build
-from attempts.lifecycle.states import RuntimeMode
+from attempts.lifecycle.sql import ALLOWED_FORM
+from attempts.lifecycle.states import AttemptState, RuntimeMode
 from attempts.reviews.models import Review
 from governance.boundary.errors import MetadataBoundary
 from governance.boundary.rules import facts_stated
@@ -24,7 +25,7 @@ from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import Computed
 from governance.ledger.models import LedgerEntry
 from governance.sql.statements import new_row
-from governance.throttles.services import ThrottleAnswer
+from governance.throttles.services import SHARED, ThrottleAnswer
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, FieldError, problem_document
 from reasoncodes.base.ids import uuid7
@@ -172,7 +173,7 @@ def key_record_build(
         attempt_id=attempt.id,
         status=answer.status,
         # A step gets its attempt row as the answer, never an HTTP body, so none is stored.
-        body=answer.body if intake.origin_step is None else "",
+        body=answer_kept(attempt, answer.body) if intake.origin_step is None else "",
         first_used_at=intake.at,
         expires_at=intake.at + timedelta(seconds=asked.key_policy["ttl_seconds"]),
         generation=use.next_generation,
@@ -237,12 +238,44 @@ def _attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
     }
 
 
+def answer_kept(attempt: Attempt, body: str) -> str:
+    """What the key's record stores of this answer: the form that gives it again, or the answer itself."""
+    about = (attempt.workflow_slug, attempt.contract_version, attempt.runtime_mode, attempt.risk_tier)
+    again = _allowed_again(attempt.id, attempt.created_at, *about, str(attempt.decision_id), attempt.action_digest)
+    # Compared, not assumed: an answer with anything else in it is stored as it was given.
+    return ALLOWED_FORM if body == again else body
+
+
+def answer_text(record: IdempotencyRecord) -> str:
+    """The first answer to the byte, from a record as `record_latest_sql` reads it."""
+    if not record.body.startswith("["):
+        return record.body
+    _, *facts = json.loads(record.body)
+    return _allowed_again(record.attempt_id, record.first_used_at, *facts)
+
+
+def _allowed_again(
+    attempt_id: UUID, at: datetime, slug: str, version: int, mode: str, tier: str, decision_id: str, digest: str
+) -> str:
+    """The answer of form ALLOWED_FORM. Never change it: answers that were given must stay the same to the byte. If
+    `_attempt_json` says something new, its answers are stored whole, or get a form of their own."""
+    answer: dict[str, Any] = {"id": str(attempt_id), "state": AttemptState.APPROVED.value, "reason_code": None}
+    answer |= {"workflow_slug": slug, "contract_version": version, "runtime_mode": mode, "risk_tier": tier}
+    answer |= {"decision_id": decision_id, "action_digest": digest, "created_at": at.isoformat(), "review": None}
+    return json.dumps(answer)
+
+
 # What to do about a full cap or throttle, by its name.
 REMEDIES = {
     "max_open_holds": "Reviewers must decide open holds first, or an operator raises max_open_holds.",
     "max_concurrency": "It is free again when attempts end; an operator can raise max_concurrency.",
+    "per_region": "It is free again when attempts end, those of other organizations in the region too; "
+    "platform-reliability can change it in concurrency_and_locks.",
 }
 REMEDY_OF_CAP = "It is free again when attempts end; platform-reliability can change it in concurrency_and_locks."
+REMEDY_OF_SHARED = (
+    "All organizations of the region share it; security-operations can change it in throttles_and_misuse."
+)
 REMEDY_OF_THROTTLE = "Send fewer requests; security-operations can change it in throttles_and_misuse."
 
 
@@ -253,7 +286,8 @@ def _full(computed: Computed, wait: int) -> tuple[list[FieldError], dict[str, st
     if throttle is not None:
         place = f"/limits/throttles/{throttle['name']}"
         said = f"{throttle['limit']} requests in {throttle['window_seconds']} seconds are used up"
-        return [FieldError(place, said, rule=throttle["name"], remedy=REMEDY_OF_THROTTLE)], {}
+        remedy = REMEDY_OF_SHARED if throttle["name"] in SHARED else REMEDY_OF_THROTTLE
+        return [FieldError(place, said, rule=throttle["name"], remedy=remedy)], {}
     if concurrency is None:
         return [], {}
     name, limit, used = concurrency["name"], concurrency["limit"], concurrency["used"]

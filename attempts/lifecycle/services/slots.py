@@ -3,7 +3,7 @@
 An attempt has a slot while it may be executed. What waits, for people, for a slot or for a retry, has none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -69,10 +69,15 @@ class Subjects:
     workflow: str
     context: str = ""
     key: str = ""
+    person: str = ""
+    """Who answers for the service that asks; empty if nobody does."""
+    regions: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, *, slug: str, context: str, key: str) -> "Subjects":
-        return cls(slug, _digest(context), _digest(key))
+    def of(
+        cls, *, slug: str, context: str, key: str, person: UUID | None = None, regions: Sequence[str] = ()
+    ) -> "Subjects":
+        return cls(slug, _digest(context), _digest(key), str(person or ""), tuple(sorted(regions)))
 
 
 def _digest(text: str) -> str:
@@ -104,9 +109,9 @@ class Claim:
         )
 
     def busy(self, said: str) -> Busy:
-        """`said`: scope and use, as the statement returns them."""
-        scope, used = said.split()
-        return Busy(next(cap for cap in self.caps if cap.scope == scope), int(used))
+        """`said`: number of the cap and use, as the statement returns them."""
+        number, used = said.split()
+        return Busy(self.caps[int(number) - 1], int(used))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +137,24 @@ def key_counted(policy: Mapping[str, Any], *, key: str, slug: str, caller_id: UU
 
 
 def caps_for(*, document: Mapping[str, Any], organization_cap: int, subjects: Subjects) -> list[Cap]:
-    """All that the attempt counts for, each with its cap. One order for all: the narrowest first."""
+    """All that the attempt counts for, each with its cap. One order for all: the narrowest first.
+
+    Person and regions only where they are capped: a slot has them anyway, through its attempt. Whoever has no cap may
+    come before or after those that have one, so it needs no lock of theirs."""
     limits = document["limits"]
+    per_user, per_region = limits.get("per_user"), limits.get("per_region")
     per_tenant = limits["per_tenant"]
     own = per_tenant is not None and per_tenant < organization_cap
     wanted = [
         Cap(SlotScope.KEY, subjects.key, limits["per_key"], "per_key"),
         Cap(SlotScope.CONTEXT, subjects.context, limits["per_context"], "per_context"),
         Cap(SlotScope.WORKFLOW, subjects.workflow, limits["per_workflow"], "per_workflow"),
+        *([Cap(SlotScope.USER, subjects.person, per_user, "per_user")] if per_user is not None else []),
     ]
-    tenant = (per_tenant, "per_tenant") if own else (organization_cap, "max_concurrency")
-    return [cap for cap in wanted if cap.subject] + [Cap(SlotScope.TENANT, "", *tenant)]
+    tenant = Cap(SlotScope.TENANT, "", *((per_tenant, "per_tenant") if own else (organization_cap, "max_concurrency")))
+    regions = subjects.regions if per_region is not None else ()
+    wide = [Cap(SlotScope.REGION, region, per_region, "per_region") for region in regions]
+    return [*(cap for cap in wanted if cap.subject), tenant, *wide]
 
 
 def holds_cap(limit: int) -> Cap:
@@ -153,13 +165,18 @@ def claim_of(attempt: Attempt) -> Claim:
     """The claim of a stored attempt, by its contract's documents and the organization's cap as it is now."""
     documents, slug = documents_of(attempt), attempt.workflow_slug
     policy = documents["idempotency_key_policy"]
+    document = documents["concurrency_and_locks"]
+    capped = document["limits"].get("per_user") is not None
     subjects = Subjects.of(
         slug=slug,
         context=attempt.patient_context_ref,
         key=key_counted(policy, key=attempt.idempotency_key, slug=slug, caller_id=attempt.caller_id),
+        # Asked for only where it counts: it is a query.
+        person=attempt.caller.responsible_id if capped else None,
+        regions=attempt.organization.regions,
     )
     caps = caps_for(
-        document=documents["concurrency_and_locks"],
+        document=document,
         organization_cap=attempt.organization.max_concurrency,
         subjects=subjects,
     )

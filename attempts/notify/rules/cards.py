@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from attempts.notify.rules.facts import ReviewFacts, age, moment_in_words
-from attempts.reviews.rules import asked_lines
 from attempts.reviews.states import ReviewStatus
 
 APPROVE, REJECT, OPEN = "holdpoint_approve", "holdpoint_reject", "holdpoint_open"
@@ -57,7 +56,7 @@ def _open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, An
         {"type": "header", "text": plain_text_block(facts.title.strip() or "A review")},
         {"type": "context", "elements": [plain_text_block(line) for line in lines if line]},
     ]
-    blocks += asked_blocks(asked_lines(facts.asked)) if facts.asked is not None else []
+    blocks += asked_blocks(facts.lines)
     if elements := buttons(facts, value):
         blocks.append({"type": "actions", "elements": elements})
     return {"text": f"Review needed: {escaped(facts.title)}", "blocks": blocks}

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from attempts.notify.rules.facts import ReviewFacts, age, moment_in_words
 from attempts.notify.states import NotifyKind
-from attempts.reviews.rules import asked_lines
 from attempts.reviews.states import ReviewKind
 
 OTHERWISE = {
@@ -88,8 +87,7 @@ def _deadline(facts: ReviewFacts) -> str:
 
 
 def _asked(facts: ReviewFacts) -> str:
-    lines = asked_lines(facts.asked) if facts.asked is not None else []
-    return "".join(f"  {label}: {' '.join(text.split())}\n" for label, text in lines)
+    return "".join(f"  {label}: {' '.join(text.split())}\n" for label, text in facts.lines)
 
 
 def _lines(facts: ReviewFacts, *, now: datetime) -> str:

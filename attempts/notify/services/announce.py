@@ -14,29 +14,30 @@ from attempts.notify.states import MailMode, NotificationState, NotifyChannel, N
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.reviews import LockedReview, database_now
 from attempts.reviews.selectors.standing import ReminderPeople
-from attempts.reviews.services.due import each_review_due
+from attempts.reviews.services.due import each_review_in_turn
 from attempts.reviews.states import ReviewStatus
 from governance.outside.wake_up import wake_up_once
 from reasoncodes.base.tenancy import every_tenant
 
+MOST_AT_ONCE = 200
 OWN_DIGEST_MINUTES = 60
 """For a person who wants digests although the route sends single mails."""
 
 
 def reviews_announce(*, at: datetime) -> int:
-    """Writes the messages of new reviews in organizations with a route, and returns how many reviews there were."""
+    """Writes the messages of new reviews in organizations with a route, in fair turns between them, and returns how
+    many reviews there were: at most MOST_AT_ONCE, so that what is written is sent before more is written."""
     # New reviews are found by the partial index `review_unannounced`, per organization.
     with every_tenant():
         waiting = Review.objects.filter(status=ReviewStatus.REQUESTED, announced_at=None)
-        told = organizations_told()
-    return sum(
-        each_review_due(
-            waiting.filter(organization_id=organization_id),
-            "requested_at",
-            lambda locked: _announce(locked, at),
-            tick="reviews_announce",
-        )
-        for organization_id in told
+        weights = organizations_told()
+    return each_review_in_turn(
+        waiting,
+        "requested_at",
+        lambda locked: _announce(locked, at),
+        tick="reviews_announce",
+        weights=weights,
+        most=MOST_AT_ONCE,
     )
 
 

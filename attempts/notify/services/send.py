@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ import structlog
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from attempts.fairness.rules import in_turns
 from attempts.metrics import NOTIFICATIONS
 from attempts.notify.adapters.mail import mail_connection, mail_send
 from attempts.notify.adapters.mark import card_value
@@ -27,6 +29,7 @@ from attempts.notify.selectors import may_get_mail, review_facts, signatures
 from attempts.notify.services.chat_accounts import address_refused
 from attempts.notify.services.chat_workspace import connection_of, workspace_refused
 from attempts.notify.services.routes import SEND, route_refused, rows_change
+from attempts.notify.sql import HEADS
 from attempts.notify.states import NotificationState, NotifyChannel, NotifyKind, RouteState
 from attempts.reviews.selectors.reviews import database_now
 from governance.outside.wake_up import wake_up_once
@@ -65,11 +68,13 @@ def notifications_send(*, now: Now, base_url: str, review_id: UUID | None = None
 
 
 def _take(review_id: UUID | None) -> list[Notification]:
-    """Leases the next due rows."""
+    """Leases the next due rows, in fair turns between organizations."""
     with transaction.atomic():
         # The database's clock for all leases: workers' clocks differ.
         at = database_now()
-        # Rows of a route that another worker is sending to wait: a receiver that hangs must not occupy all workers.
+        turns = {id_: turn for turn, id_ in enumerate(_turns(at))} if review_id is None else {}
+        # Rows of a route that another worker is sending to wait, here again: it may have begun since the turns were
+        # looked up.
         busy = Notification.objects.filter(route=OuterRef("route"), leased_until__gt=at)
         due = Notification.objects.filter(
             ~Exists(busy),
@@ -77,13 +82,26 @@ def _take(review_id: UUID | None) -> list[Notification]:
             state=NotificationState.PENDING,
             next_try_at__lte=at,
         ).order_by("next_try_at", "id")
-        mine = _locked(due if review_id is None else due.filter(review_id=review_id))[:BATCH]
+        mine = _locked(due.filter(id__in=turns) if review_id is None else due.filter(review_id=review_id))[:BATCH]
         ids = [row.id for row in mine]
         people = {row.recipient_id for row in mine if row.digest}
         if people:  # all rows of a person's digest, although the batch may be full: otherwise it would be two mails
             ids += [row.id for row in _locked(due.filter(recipient__in=people, digest=True).exclude(id__in=ids))]
         Notification.objects.filter(id__in=ids).update(leased_until=at + LEASE, tries=F("tries") + 1)
-    return list(Notification.objects.filter(id__in=ids).select_related(*RELATED).order_by("next_try_at", "id"))
+    rows = Notification.objects.filter(id__in=ids).select_related(*RELATED).order_by("next_try_at", "id")
+    return sorted(rows, key=lambda row: turns.get(row.id, BATCH))
+
+
+def _turns(at: datetime) -> list[UUID]:
+    """Whose messages are next: one organization's many reviews must not keep another's waiting."""
+    lines: dict[UUID, list[UUID]] = defaultdict(list)
+    weights: dict[UUID, int] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(HEADS, {"at": at, "each": BATCH})
+        for organization_id, weight, id_ in cursor.fetchall():
+            lines[organization_id].append(id_)
+            weights[organization_id] = weight
+    return list(islice(in_turns(lines, weights), BATCH))
 
 
 def _locked(rows: QuerySet[Notification]) -> QuerySet[Notification]:

@@ -19,12 +19,13 @@ from attempts.notify.services.cases import case_notice_write
 from attempts.notify.states import CaseNoticeKind
 from attempts.quarantine.errors import FindingNeeded, IncidentNeeded, NotYourCase
 from attempts.quarantine.models import QuarantineCase
-from attempts.quarantine.selectors import may_act
+from attempts.quarantine.selectors import is_own, may_act
 from attempts.quarantine.states import InvestigatedOutcome, Resolution
 from governance.enforcement.models import snapshot_load
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.rules.roles import ApiScope
 from governance.tenancy.selectors import tenant_get
+from governance.violations.errors import OwnWork
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
 from reasoncodes.base.errors import NotFound, ScopeMissing, WrongState
@@ -55,6 +56,19 @@ def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: Resol
 
 
 @violations_recorded
+def quarantine_hand_over(*, actor: Actor, at: datetime, case_id: UUID) -> QuarantineCase:
+    """Closes the case because its incident decides what follows, outside of Holdpoint. Without a finding too: finding
+    out what happened is then part of the incident."""
+    with transaction.atomic():
+        _, case = _lock(actor, case_id)
+        if not case.incident_ref:
+            raise IncidentNeeded
+        incident = {"incident_ref": case.incident_ref}
+        _resolve(case, Resolution.INCIDENT, "quarantine.handed_over", actor=actor, at=at, **incident)
+    return case
+
+
+@violations_recorded
 def quarantine_link_incident(*, actor: Actor, at: datetime, case_id: UUID, incident_ref: str) -> QuarantineCase:
     """Links an incident. The case stays open, because an incident does not say what follows. So an incident system may
     link one too, with the scope for interventions: it decides nothing."""
@@ -72,6 +86,7 @@ def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, ord
     # One transaction with the case: otherwise a crash between the two could leave the retry admitted and the case open.
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
+        _require_another(actor, attempt, case)
         _find(case, order, actor=actor, at=at, needed=InvestigatedOutcome.DID_NOT_HAPPEN)
         _require_incident(attempt, case)
         slug, version = attempt.workflow_slug, attempt.contract_version
@@ -87,6 +102,7 @@ def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: R
     """Starts a new attempt under the compensation contract. Only if a person found out that the action happened."""
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
+        _require_another(actor, attempt, case)
         _find(case, order, actor=actor, at=at, needed=InvestigatedOutcome.HAPPENED)
         _require_incident(attempt, case)
         named = _rules(attempt)["compensation_contract"]
@@ -153,6 +169,17 @@ def _rules(attempt: Attempt) -> Mapping[str, Any]:
 def _require_incident(attempt: Attempt, case: QuarantineCase) -> None:
     if _rules(attempt)["incident_required"] and not case.incident_ref:
         raise IncidentNeeded
+
+
+def _require_another(actor: Actor, attempt: Attempt, case: QuarantineCase) -> None:
+    """What a service does counts as its responsible person's, so that person does not authorize what it does next."""
+    if is_own(attempt=attempt, person_id=actor.id):
+        raise OwnWork(
+            "You are responsible for the service that asked. Somebody else authorizes a retry or a compensation.",
+            subject_type="quarantine_case",
+            subject_id=case.id,
+            organization_id=case.organization_id,
+        )
 
 
 def _intake(attempt: Attempt, order: ResolutionOrder, slug: str, version: str, *, key: str, at: datetime) -> Intake:

@@ -4,7 +4,15 @@ Pure: no database, no clock, no settings."""
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
 from governance.boundary.rules.editions import CURRENT, FIRST
 from governance.boundary.rules.fact_declarations import declaration_problems
-from governance.boundary.rules.facts import Fact, ShownFact, facts_of, facts_shown, facts_stated, facts_typed
+from governance.boundary.rules.facts import (
+    Fact,
+    ShownFact,
+    facts_carried,
+    facts_of,
+    facts_shown,
+    facts_stated,
+    facts_typed,
+)
 from governance.boundary.rules.findings import BoundaryFinding
 from governance.boundary.rules.inspection import (
     inspect_field_name,
@@ -26,6 +34,7 @@ __all__ = [
     "Fact",
     "ShownFact",
     "declaration_problems",
+    "facts_carried",
     "facts_of",
     "facts_shown",
     "facts_stated",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any, Final
 
 from governance.boundary.rules.currencies import DECIMALS
@@ -125,6 +126,29 @@ _FITS: Final[dict[str, Callable[[Any, Fact, Mapping[str, Any]], bool]]] = {
 def facts_stated(facts: Iterable[Fact], metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The declared facts that a request states, as they were sent. An approval is bound to them."""
     return {fact.name: metadata[fact.name] for fact in facts if fact.name in metadata}
+
+
+def facts_carried(facts: Iterable[Fact], content: Mapping[str, Any]) -> dict[str, Any]:
+    """The declared facts that a workflow step's request carries, by their names: among its own fields, else in one of
+    the objects that it sends. An amount that is a number there is written in its one form; whatever does not fit stays
+    as it is, and the boundary refuses it."""
+    declared = tuple(facts)
+    places = [content, *(part for part in content.values() if isinstance(part, Mapping))]
+    found = {
+        fact.name: next(part[fact.name] for part in places if fact.name in part)
+        for fact in declared
+        if any(fact.name in part for part in places)
+    }
+    return {fact.name: _written(fact, found) for fact in declared if fact.name in found}
+
+
+def _written(fact: Fact, found: Mapping[str, Any]) -> Any:
+    value, code = found[fact.name], fact.currency_in(found)
+    if fact.type != "amount" or type(value) not in (int, float) or not code or not abs(value) < LARGEST_COUNT:
+        return value
+    exact = Decimal(str(value))
+    rounded = exact.quantize(Decimal(1).scaleb(-DECIMALS[code]))
+    return str(rounded) if rounded == exact else value
 
 
 def facts_typed(facts: Iterable[Fact], metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -131,6 +131,7 @@ register_actions(
         "quarantine.retry_authorized": "authorized a new attempt",
         "quarantine.compensated": "opened a compensating attempt",
         "quarantine.accepted": "accepted the outcome",
+        "quarantine.handed_over": "handed a quarantine case over to its incident",
         "attempt.deduplicated": "found the attempt to be new",
         "evidence.requested": "asked for an evidence bundle",
         "evidence.collected": "recorded what an evidence bundle holds",

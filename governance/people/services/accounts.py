@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from governance.boundary.services import handle_check, text_check
-from governance.enforcement.sql import key_has_ended, key_not_ended
+from governance.enforcement.sql import key_has_ended, key_not_ended, send_lock_exclude
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append, person_commitment
 from governance.people.configured import api_key_life
@@ -115,8 +115,10 @@ def service_accounts_suspended_record(*, at: datetime) -> int:
 def service_account_suspend(
     *, actor: Actor, at: datetime, service_account_id: UUID, reason_code: str
 ) -> ServiceAccount:
-    """The account's keys are refused from the next request on."""
+    """The account's keys are refused from the next request on, and nothing that it asked for is sent any more."""
     with transaction.atomic():
+        # First, before any row lock. Waits for intents that are being written; each later one sees the suspension.
+        send_lock_exclude()
         account = _lock(actor, service_account_id)
         if account.status != ServiceAccount.Status.SUSPENDED:
             account.status = ServiceAccount.Status.SUSPENDED

@@ -1,5 +1,6 @@
 """Checks every governed row against the ledger: whole, in parallel and under one snapshot, or only what is new."""
 
+import gc
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -157,6 +158,8 @@ _child_seed: list[int] = []
 
 
 def _child(snapshot: str, seed: int) -> None:
+    # What the parent had loaded stays as it is: otherwise the collector goes through all of Django again and again.
+    gc.freeze()
     # Forgotten, not closed: closing would end the parent's session on the shared socket.
     connection.connection = None
     connection.savepoint_ids = []

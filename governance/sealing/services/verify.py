@@ -1,6 +1,7 @@
 """Checks the whole record: entries, tree, signed heads, epochs, triggers, erasures, and what witnesses keep. It only
 reads. The check of one range of entries is in `verify_range`."""
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -264,6 +265,7 @@ def ledger_verify(
     epoch = 0
     for part in _parts(total, processes):
         verified.found.merge(part.faults)
+        verified.notes += part.notes
         epoch = _check_heads(part, upper, epoch, verified)
         chain.follow(part.heads, verified.found)
         if part.end - part.start == CHUNK:
@@ -289,9 +291,9 @@ def _parts(total: int, processes: int) -> Iterator[Checked]:
         yield from map(check_range, starts, ends)
         return
     # Before the fork: children that share the parent's connection would read each other's answers. Fork and not spawn,
-    # so that the children need not load Django again.
+    # so that the children need not load Django again. `freeze`: nor does the garbage collector look at it again.
     connection.close()
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=gc.freeze) as pool:
         yield from pool.map(check_range, starts, ends)
 
 

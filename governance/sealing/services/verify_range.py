@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -10,12 +11,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection
 
 from governance.ledger.rules.entry import EntryText, entry_hash_of_text, payload_hash
-from governance.record.rules.items import leaf_data
+from governance.record.rules.items import CLOCK, clock_read, leaf_data
 from governance.sealing.models import LedgerCheckpoint
 from governance.sealing.rules.epoch import epoch_of
 from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash, node_hash
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
 from governance.sealing.rules.merkle.tree import frontier_nodes
+from governance.sealing.rules.moments import clocks_gone_back, moment_fits
 from governance.sealing.selectors.keys import key_public, ledger_keys
 
 # A range is a complete subtree of this height, so its root can be combined with those of other ranges. A process keeps
@@ -40,11 +42,12 @@ LEFT JOIN LATERAL (
     WHERE entry_id = l.entry_id) b ON TRUE
 WHERE l.position >= %s AND l.position < %s ORDER BY l.position
 """
-# One look-up per level, each a range of the primary key (level, index).
+ANY_MOMENT = "SELECT holdpoint_any_moment()"
+# One look-up per level, each a range of the primary key (level, index). `OFFSET 0` as above.
 NODES = """
 SELECT l, n.index, n.hash FROM generate_series(%s, %s) l CROSS JOIN LATERAL (
     SELECT index, hash FROM governance_ledgernode
-    WHERE level = l AND index >= (%s::bigint >> l) AND index < (%s::bigint >> l)) n
+    WHERE level = l AND index >= (%s::bigint >> l) AND index < (%s::bigint >> l) OFFSET 0) n
 """
 
 
@@ -77,6 +80,26 @@ class SignedHead:
 
 
 @dataclass(slots=True)
+class Moments:
+    """What times the entries of a range tell. `free`: this database lets every time pass, as in tests; the manifest of
+    guards names that anywhere else."""
+
+    free: bool
+    clocks: list[tuple[int, int]] = field(default_factory=list)
+
+    def fits(self, position: int, facts: EntryText, rows: bytes) -> bool:
+        if len(rows) < CLOCK.size:
+            return True
+        clock = clock_read(rows)
+        self.clocks.append((position, clock))
+        return self.free or moment_fits(told=datetime.fromisoformat(facts.at), clock=clock, actor_kind=facts.actor_kind)
+
+    def notes(self) -> list[str]:
+        words = "the database's clock went back by more than a day before the transaction of leaf"
+        return [f"{words} {position}" for position in clocks_gone_back(self.clocks)]
+
+
+@dataclass(slots=True)
 class Checked:
     start: int
     end: int
@@ -85,25 +108,29 @@ class Checked:
     seen: int
     """How many head rows there are, also those that are not signed."""
     faults: Faults
+    notes: list[str] = field(default_factory=list)
 
 
 def check_range(start: int, end: int) -> Checked:
     """Check the entries from `start`, a multiple of CHUNK, up to `end`."""
     faults = Faults()
-    levels = [_leaves(start, end, faults)]
+    with connection.cursor() as cursor:
+        cursor.execute(ANY_MOMENT)
+        moments = Moments(free=cursor.fetchone()[0])
+    levels = [_leaves(start, end, faults, moments)]
     while len(levels[-1]) > 1:
         below = levels[-1]
         levels.append([node_hash(below[at], below[at + 1]) for at in range(0, len(below) - 1, 2)])
     _check_nodes(start, end, levels, faults)
     seen, heads = _heads(start, end, levels, faults)
-    return Checked(start, end, _parts(levels, end - start), heads, seen, faults)
+    return Checked(start, end, _parts(levels, end - start), heads, seen, faults, moments.notes())
 
 
 def _parts(levels: Sequence[Sequence[bytes]], size: int) -> list[bytes]:
     return [levels[level][index] for level, index in frontier_nodes(size)]
 
 
-def _leaves(start: int, end: int, faults: Faults) -> list[bytes]:
+def _leaves(start: int, end: int, faults: Faults, moments: Moments) -> list[bytes]:
     hashes: list[bytes] = []
     expected = start
     with connection.cursor() as cursor:
@@ -111,7 +138,7 @@ def _leaves(start: int, end: int, faults: Faults) -> list[bytes]:
         for position, stored, *entry in cursor:
             _missing(expected, position, hashes, faults)
             expected = position + 1
-            hashes.append(_leaf(position, bytes(stored), entry, faults))
+            hashes.append(_leaf(position, bytes(stored), entry, faults, moments))
     _missing(expected, end, hashes, faults)
     return hashes
 
@@ -123,7 +150,7 @@ def _missing(start: int, end: int, hashes: list[bytes], faults: Faults) -> None:
         hashes.extend([HOLE] * (end - start))
 
 
-def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> bytes:
+def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults, moments: Moments) -> bytes:
     *header, earlier, payload, nonce, payload_sha256, sha256, rows = entry
     if header[0] is None:
         faults.add(f"leaf {position}: its entry is gone")
@@ -135,6 +162,8 @@ def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> byt
     leaf = leaf_hash(leaf_data(found, None if rows is None else bytes(rows)))
     if found != bytes(sha256):
         faults.add(f"leaf {position}: entry {facts.id} was changed")
+    if rows is not None and not moments.fits(position, facts, bytes(rows)):
+        faults.add(f"leaf {position}: entry {facts.id} tells another time than its transaction had")
     if leaf != stored:
         faults.add(f"leaf {position}: it is not the leaf of entry {facts.id} with its bound rows")
     return leaf

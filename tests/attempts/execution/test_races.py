@@ -20,6 +20,7 @@ from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Review
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.sql import send_lock_exclude
+from governance.people.services.accounts import service_account_suspend
 from governance.policies.services import policy_publish
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
@@ -175,6 +176,34 @@ def test_after_a_stricter_policy_has_committed_no_intent_is_written_under_the_ol
     assert in_parallel(publish, execute)[1] is None
     assert not target.requests
     assert (attempt(found).state, attempt(found).reason_code) == ("preflight-denied", "policy_denied")
+
+
+def test_after_an_account_is_suspended_nothing_that_it_asked_for_is_sent(
+    cast: Cast, caller: Any, target: CountingTarget
+) -> None:
+    """The worker comes while the account is being suspended: it waits, and then sees that."""
+    contract(cast)
+    found = asked(caller)
+    suspended, let_go = threading.Event(), threading.Event()
+    actor, account = cast.actor(cast.operator, [cast.organization]), attempt(found).caller_id
+
+    def suspend() -> None:
+        with every_tenant(), transaction.atomic():
+            service_account_suspend(
+                actor=actor, at=timezone.now(), service_account_id=account, reason_code="misuse_suspended"
+            )
+            suspended.set()
+            assert let_go.wait(20)
+
+    def execute() -> str | None:
+        assert suspended.wait(20)
+        threading.Timer(0.3, let_go.set).start()
+        return attempt_dispatch(attempt_id=found, now=timezone.now)
+
+    assert in_parallel(suspend, execute)[1] is None
+    assert not target.requests
+    with every_tenant():
+        assert not DispatchIntent.objects.exists()
 
 
 def test_many_that_come_for_the_same_attempt_hold_it_once_and_decide_it_once(cast: Cast, caller: Any) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from attempts.intake.services.follow_up import attempt_cancel
 from attempts.lifecycle.models import Attempt
 from attempts.notify.rules.cards import card, escaped
-from attempts.notify.rules.facts import ReviewFacts
+from attempts.notify.rules.facts import ReviewFacts, asked_twice_words, held_again_words
 from attempts.notify.rules.letters import letter
 from attempts.notify.states import NotifyChannel, NotifyKind
 from attempts.reviews.models import Review
@@ -107,6 +107,7 @@ def facts(**changes: Any) -> ReviewFacts:
         "approvals": 0,
         "approvals_required": 1,
         "asked": None,
+        "notices": (),
         "link": "https://holdpoint.example/review/7",
     }
     return ReviewFacts(**usual | changes)
@@ -127,6 +128,23 @@ def test_a_title_cannot_mention_link_format_or_break_a_header(title: str, status
             assert len(block["text"]["text"]) <= 150
     subject, _ = letter([facts(title=title)], kind=NotifyKind.MAIL, now=AT, choices="")
     assert len(subject.splitlines()) <= 1
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_messages_say_first_that_it_is_held_again_and_asked_twice(before: int) -> None:
+    again = held_again_words(released=True, tries=2)
+    twice = asked_twice_words(before)
+    notices = tuple(one for one in (again, twice) if one)
+    drawn = card(facts(notices=notices), now=AT, value="v")["blocks"][2]["fields"]
+    _, body = letter([facts(notices=notices)], kind=NotifyKind.MAIL, now=AT, choices="")
+    for label, text in notices:
+        assert f"{label}: {text}" in [one["text"] for one in drawn]
+        assert f"{label}: {text}" in body
+    assert "It was released before, and tried 2 times." in again[1]
+    assert (twice is None) is (before == 0)
+    assert before < 2 or f"{before} other keys" in str(twice)
+    assert "allowed without a review" in held_again_words(released=False, tries=0)[1]
 
 
 @pytest.mark.unit

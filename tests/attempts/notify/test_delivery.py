@@ -90,7 +90,7 @@ def test_the_tick_finds_unannounced_reviews_and_due_rows_by_their_partial_indexe
         tasks.cards_refresh_task()
     wanted = {
         "attempts_review": "review_unannounced",
-        '"next_try_at" <=': "notification_due",
+        "attempts_notification one": "notification_line",
         '"refresh_at" <=': "notification_refresh",
     }
     only_these_indexes(wanted.values())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from governance.boundary.rules import (
     DEFAULT_DOCUMENT,
     BoundaryPolicy,
+    facts_carried,
     facts_of,
     facts_shown,
     facts_stated,
@@ -57,6 +58,36 @@ def test_a_reviewer_reads_the_amount_with_its_currency() -> None:
         "Cause": "damaged",
     }
     assert texts({"refund": "1234567.80", "currency": "EUR"}) == {"Refund": "1,234,567.80 EUR"}
+
+
+@pytest.mark.parametrize(
+    ("content", "carried"),
+    [
+        ({"refund": 149, "currency": "EUR"}, {"refund": "149.00", "currency": "EUR"}),
+        ({"module": "pay", "send": {"refund": 149.5, "currency": "EUR", "other": 1}}, REFUND | {"refund": "149.50"}),
+        ({"refund": "149.00", "currency": "EUR", "send": {"refund": "1.00"}}, REFUND),
+        ({"items": 3, "send": {"cause": "late"}, "text": "anything"}, {"items": 3, "cause": "late"}),
+        ({"refund": 0.005, "currency": "EUR"}, {"refund": 0.005, "currency": "EUR"}),
+        ({"refund": True, "currency": "EUR"}, {"refund": True, "currency": "EUR"}),
+        ({"refund": 149}, {"refund": 149}),
+        ({"status": "closed"}, {}),
+    ],
+)
+def test_what_a_workflow_step_sends_is_read_for_the_declared_facts(
+    content: dict[str, Any], carried: dict[str, Any]
+) -> None:
+    assert facts_carried(facts_of(document()), content) == carried
+
+
+@given(
+    amount=st.one_of(st.integers(), st.floats(allow_nan=True), st.text(max_size=6)),
+    code=st.sampled_from(["EUR", "JPY"]),
+)
+def test_an_amount_that_was_rewritten_is_the_same_amount_and_fits(amount: Any, code: str) -> None:
+    carried = facts_carried(facts_of(document()), {"refund": amount, "currency": code})
+    if carried["refund"] is not amount and amount >= 0:
+        assert Decimal(carried["refund"]) == Decimal(str(amount))
+        assert amount > 99_999_999_999 or "fact_amount" not in {rule for _, rule in found(carried)}
 
 
 @pytest.mark.parametrize("amount", ["0.00", "0.01", "149.00", "99999999999.99"])

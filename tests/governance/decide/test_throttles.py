@@ -55,7 +55,9 @@ def test_each_kind_of_limit_refuses_with_429_and_says_when_to_come_back(cast: Ca
     for number, left in ((1, 1), (2, 0)):
         passed = intake(caller, key=f"key-0000000{number}", **context)
         assert passed.status_code == 201, passed.content
-        assert passed["RateLimit"] == f'"{per}";r={left};t=60'
+        # What is left of a region's would tell what other organizations do.
+        shown, rest = (per, left) if per != "region" else ("tenant", 1000 - number)
+        assert passed["RateLimit"] == f'"{shown}";r={rest};t=60'
         assert f'"{per}";q=2;w=60' in passed["RateLimit-Policy"]
         assert passed["RateLimit-Policy"].count(";q=") == len(KINDS)
     refused = intake(caller, key="key-00000003", **context)
@@ -200,3 +202,17 @@ def test_the_limits_of_one_organization_do_not_reach_another(cast: Cast) -> None
         assert (intake(client).status_code, intake(client, key="key-00000002").status_code) == (201, 429)
     with every_tenant():
         assert Organization.objects.count() == 2
+
+
+def test_a_limit_of_a_region_counts_the_requests_of_all_its_organizations_and_tells_nobody_how_many(cast: Cast) -> None:
+    other = Cast()
+    other.organization, other.operator = cast.other, cast.other_operator  # type: ignore[misc]
+    for one in (cast, other):
+        open_contract(one, documents=documents_with("region", 3))
+    ours, theirs = (cast.api("attempts:create", organization=one) for one in (cast.organization, cast.other))
+    answers = [intake(theirs, key=f"key-0000000{number}") for number in (1, 2)] + [intake(ours)]
+    assert [answer.status_code for answer in answers] == [201] * 3
+    assert not any('"region"' in answer["RateLimit"] for answer in answers)
+    refused = intake(ours, key="key-00000002")
+    assert (refused.status_code, refused.json()["errors"][0]["rule"]) == (429, "region")
+    assert "All organizations of the region share it" in refused.json()["errors"][0]["remedy"]

@@ -76,6 +76,7 @@ OPTIONAL = {
     ("durable_attempt_store", ""): {"evidence"},
     ("attempt_identity_envelope", ""): {"signature", "patient_context"},
     ("idempotency_key_policy", ""): {"effect_identity"},
+    ("concurrency_and_locks", "/limits"): {"per_user", "per_region"},
     ("metadata_boundary", ""): {"facts"},
     # What an entry needs depends on its type: `declaration_problems` checks it.
     ("metadata_boundary", "/facts/*"): {"currency", "currency_from", "values"},

@@ -14,7 +14,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, contract
 from tests.attempts.test_quarantine import quarantined
 from tests.cast import Cast
-from tests.factories import PersonFactory
+from tests.factories import PersonFactory, ServiceAccountFactory
 from tests.governance.admin.test_shutdown_pages import engage
 from tests.governance.authority.test_changes import propose
 from tests.governance.retention.support import Clinic
@@ -25,10 +25,10 @@ from tests.workflows.modules.support import registered
 from tests.workflows.running import Running
 from workflows.runs.models import WorkflowStep
 
-UNEXPLAINED, UNCHANGED, OTHER_TIME = "HP004", "HP001", "HP005"
+UNEXPLAINED, UNCHANGED, OTHER_TIME, NOT_THERE = "HP004", "HP001", "HP005", "23503"
 KINDS = {
     *("explained_moves", "fenced_moves", "fixed_columns", "fixed_times", "rows_stay", "door_only"),
-    *("commits", "moment_in_time"),
+    *("commits", "moment_in_time", "fixed_id", "attempt_id_is_there", "decision_id_is_there", "caller_id_is_there"),
 }
 MOVE_TRIGGERS = """
 SELECT t.tgname, c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
@@ -68,7 +68,19 @@ def _gone(table: str, row: str, *before: str, trigger: str = "rows_stay") -> For
     return Forgery(f"{trigger} on {table}", UNCHANGED, (*before, f"DELETE FROM {table} WHERE {row}"))  # noqa: S608
 
 
+def _names_nothing(table: str, column: str, row: str, **more: str) -> Forgery:
+    """A copy of a row that names an id which no row has."""
+    new = {"id": "gen_random_uuid()", column: "gen_random_uuid()"} | more
+    changes = ", ".join(f"'{name}', {value}" for name, value in new.items())
+    copy = f"SELECT jsonb_populate_record(o, jsonb_build_object({changes})) AS o FROM {table} o WHERE {row} LIMIT 1"  # noqa: S608
+    trigger = f"{column}_is_there on {table}"
+    return Forgery(trigger, NOT_THERE, (f"INSERT INTO {table} SELECT (o).* FROM ({copy}) one",))  # noqa: S608
+
+
 HELD = "attempt_id = %(held)s"
+# Nothing with a foreign key names it: only its own trigger keeps its id.
+REFUSED = "id = (SELECT id FROM attempts_attempt WHERE state = 'preflight-denied' ORDER BY id LIMIT 1)"
+IDLE = "id = %(idle)s"
 CASE = "id = %(case)s"
 ORDER = "id = %(order)s"
 ITEM = "order_id = %(order)s"
@@ -146,6 +158,13 @@ FORGERIES = {
             " VALUES (%(stranger)s, decode(repeat('00', 32), 'hex'), repeat('0', 64))",
         ),
     ),
+    "an attempt's id": _update("attempts_attempt", "fixed_id", UNCHANGED, "id = gen_random_uuid()", REFUSED),
+    "a service's id": _update("governance_serviceaccount", "fixed_id", UNCHANGED, "id = gen_random_uuid()", IDLE),
+    "a service away": _gone("governance_serviceaccount", IDLE),
+    "a transition of no attempt": _names_nothing("attempts_attempttransition", "attempt_id", HELD),
+    "a key of no attempt": _names_nothing("attempts_idempotencyrecord", "attempt_id", HELD, generation="99"),
+    "an attempt without a decision": _names_nothing("attempts_attempt", "decision_id", "id = %(held)s"),
+    "an attempt of no service": _names_nothing("attempts_attempt", "caller_id", "id = %(held)s"),
     "an entry of last year": Forgery("moment_in_time on governance_ledgerentry", OTHER_TIME, (OLD_ENTRY,)),
     "an entry of another transaction": Forgery(
         "moment_in_time on governance_ledgerentry", OTHER_TIME, (FOREIGN_ENTRY,)
@@ -181,6 +200,7 @@ def forgeable_world(cast: Cast) -> dict[str, Any]:
         "run": instance.id,
         "step": step.id,
         "person": cast.operator.id,
+        "idle": ServiceAccountFactory(organization=cast.organization).id,
         "stranger": PersonFactory(username="stranger").id,
         "subject": uuid4(),
     }

@@ -175,6 +175,18 @@ class Table:
         self.delete(key)
         self.put(image)
 
+    def write_over(self, key: Any, image: dict[str, Any]) -> None:
+        """All columns but the key, by UPDATE: what a role without the right to delete would try."""
+        names = [c for c, _, made in self.columns if not made and c != self.shape.key]
+        if names:  # a table may have nothing but its key
+            changes = ", ".join(f"{quoted(c)} = new.{quoted(c)}" for c in names)
+            run(
+                f"UPDATE {self.name} r SET {changes}"  # noqa: S608
+                f" FROM jsonb_populate_record(NULL::{self.name}, %s::jsonb) new WHERE r.{self.key} = %s",
+                json.dumps(image),
+                key,
+            )
+
     def change(self, key: Any, name: str, kind: str) -> None:
         value = other_value(name, kind)
         run(f"UPDATE {self.name} SET {quoted(name)} = {value} WHERE {self.key} = %s", key)  # noqa: S608

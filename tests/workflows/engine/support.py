@@ -59,7 +59,8 @@ def _called(name: str, effect: str) -> StepKind:
 
 
 # Law 4 needs an effect `once`, which none of the nine kinds has; `call_check` is a check with no effect that may fail.
-KINDS = {**shipped()} | {kind.name: kind for kind in (_called("call_once", "once"), _called("call_check", "none"))}
+_MORE = (_called("call_once", "once"), _called("call_check", "none"))
+KINDS = {name: kind for name, kind in shipped().items() if 1 in kind.formats} | {kind.name: kind for kind in _MORE}
 PARAMS: dict[str, Json] = {
     "gate_on_consent": {"types": ["ai_analysis"]},
     "require_images": {"min_count": 1},

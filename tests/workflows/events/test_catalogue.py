@@ -20,7 +20,8 @@ pytestmark = pytest.mark.unit
 OUT = {
     "workflow.started": "instance_id definition_id mode",
     "workflow.halted": "instance_id halt_step_id? reason_code reason_note?",
-    "workflow.completed": "instance_id completed_at",
+    "workflow.completed": "instance_id completed_at output?",
+    "workflow.overdue": "instance_id step_id due_at",
     "workflow.cancelled": "instance_id cancelled_by reason?",
     "workflow.intervened": "instance_id action performed_by reason_code step_id?",
     "consent.check.requested": "types patient_id",

@@ -29,7 +29,7 @@ METADATA_SCHEMA: dict[str, Any] = {
 }
 # Requests in a minute. The engine is one service account and one case has several steps, so the defaults for a single
 # governed action would hold up a clinic of ordinary size.
-PER_MINUTE = {"tenant": 6000, "user": 6000, "service": 6000, "workflow": 6000, "context": 60, "region": 12000}
+PER_MINUTE = {"tenant": 6000, "user": 6000, "service": 6000, "workflow": 6000, "context": 60, "region": 60000}
 
 
 def effect_of(definition: Definition, kinds: Mapping[str, StepKind]) -> Effect:

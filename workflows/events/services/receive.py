@@ -20,7 +20,7 @@ from workflows.events.services.keep import event_keep
 from workflows.events.services.permitted import event_permitted
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import ShapeProblem
-from workflows.runs.models import WorkflowInstance
+from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import instance_locked_by_event, kind_of
 from workflows.runs.services.advance import REQUESTED, TRIGGER, LoggedInput, instance_advance
 from workflows.runs.services.request import case_named, run_request
@@ -144,14 +144,15 @@ def _logged_input(
 
 
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
-    """Whether this is the answer that the open step waits for. Only then does its bad shape fail the step."""
-    opened = [step for step in instance.locked_steps or () if step.state in STEP_OPEN]
-    current = next((step for step in opened if step.id == correlation), next(iter(opened), None))
-    awaited = kind_of(instance, current.step_id) if current else None
-    if current is None or awaited is None:
-        return False
-    names = {event.name for event in (awaited.completion, awaited.failure) if event}
-    asked = current.id == correlation and current.state == StepStatus.IN_PROGRESS
+    """Whether this is the answer that an open step waits for. Only then does its bad shape fail the step."""
+    open_steps = [step for step in instance.locked_steps or () if step.state in STEP_OPEN]
+    return any(_awaits(instance, step, name, correlation) for step in open_steps)
+
+
+def _awaits(instance: WorkflowInstance, step: WorkflowStep, name: str, correlation: UUID | None) -> bool:
+    awaited = kind_of(instance, step.step_id)
+    names = {event.name for event in (awaited.completion, awaited.failure) if event} if awaited else set()
+    asked = step.id == correlation and step.state == StepStatus.IN_PROGRESS
     return name in names and (instance.mode == Mode.CLIENT_DRIVEN or asked)
 
 

@@ -31,6 +31,7 @@ HINTS = {
     "await_module": "Waits for {module}. The run continues with {completion_event}.",
     "await_review": "Waits for a person in the review queue.",
     "await_release": "Held: a person has to release the request, or a slot has to become free.",
+    "await_time": "Waits until a moment. An operator can let it go on now.",
     "await_retry": "Waits for its retry. It starts when it is due, or an operator can start it now.",
     "await_start": "Queued until its organization has a free slot for another run.",
     "intervene": "Halted. An operator has to resume, retry, supersede or cancel it.",

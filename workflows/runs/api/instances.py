@@ -92,10 +92,11 @@ class InterveneView(ApiView):
 
     required_scopes = {"POST": ApiScope.ORCHESTRATOR_INTERVENE}
     action: ClassVar[InterventionAction]
+    shape: ClassVar[type[ReasonedIn]] = ReasonedIn
 
     def intervene(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)
-        order = InterventionOrder(self.action, **self.body(request, ReasonedIn))
+        order = InterventionOrder(self.action, **self.body(request, self.shape))
         acted = instance_act(
             instance_id=instance_id,
             order=order,
@@ -115,8 +116,9 @@ DOCUMENTED: dict[str, Any] = {
 
 class InstanceRetryStepApi(InterveneView):
     action = InterventionAction.RETRY_STEP
+    shape = shapes.RetryIn
 
-    @extend_schema(operation_id="workflow_instances_retry_step", **DOCUMENTED)
+    @extend_schema(operation_id="workflow_instances_retry_step", **DOCUMENTED | {"request": shapes.RetryIn})
     def post(self, request: Request, instance_id: UUID) -> Response:
         """The step that failed, timed out or that the run halted at is started anew, with a new correlation id."""
         return self.intervene(request, instance_id)

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 
 from attempts.lifecycle.models import Attempt
-from reasoncodes.base.api import StrictSerializer
+from reasoncodes.base.api import ReasonedIn, StrictSerializer
 from workflows.definitions.states import Mode
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowInstance, WorkflowIntervention, WorkflowStep
@@ -207,6 +207,12 @@ class IntervenedOut(InterventionOut):
         fields = [*InterventionOut.Meta.fields, "instance"]
 
 
+class RetryIn(ReasonedIn):
+    step = serializers.UUIDField(
+        required=False, help_text="Correlation id. Needed if several steps wait for their retry (format 2)."
+    )
+
+
 class SummaryOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     remaining_steps = serializers.ListField(child=serializers.CharField())
@@ -228,6 +234,7 @@ class NextActionOut(serializers.Serializer[Any]):
             "await_review",
             "await_release",
             "await_retry",
+            "await_time",
             "await_start",
             "intervene",
         ],
@@ -239,6 +246,12 @@ class NextActionOut(serializers.Serializer[Any]):
     completion_event = serializers.CharField(allow_null=True)
 
 
+class NextOpenOut(NextCurrentOut):
+    scope = serializers.CharField(help_text="The way to it through blocks; empty at the root.")
+    correlation_id = serializers.UUIDField()
+    action = serializers.CharField(help_text="As in `next_action`.")
+
+
 class NextStepOut(serializers.Serializer[Any]):
     """S4 5.8."""
 
@@ -246,6 +259,7 @@ class NextStepOut(serializers.Serializer[Any]):
     case_id = serializers.UUIDField()
     status = serializers.CharField()
     current_step = NextCurrentOut(allow_null=True)
+    current_steps = NextOpenOut(many=True, required=False, help_text="Format 2: all that are open.")
     next_action = NextActionOut(allow_null=True)
     definition_summary = SummaryOut()
 

@@ -61,6 +61,7 @@ STEP = [
     "number",
     "step_id",
     "step_kind",
+    "scope",
     "state",
     "attempt",
     "retries",

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Model, Q
 
 from attempts.lifecycle.states import ENGINE
 from governance.enforcement.models import snapshot_load
@@ -24,8 +24,9 @@ from workflows.definitions.rules.document import Definition, read_definition
 from workflows.kinds.base import StepKind
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.states import STEP_OPEN
 
-BY_ID = "SELECT $2::uuid AS id, FALSE AS known"
+BY_ID = "SELECT $2::uuid AS id, FALSE AS known, NULL::uuid AS answered"
 # $2 organization, $3 case, $4 correlation id, $5 the event's own id. The run whose step was answered; else the case's
 # current run. For an event that was received before nothing is looked up and nothing is locked. OFFSET 0 keeps the
 # planner from merging the subquery, so that EXISTS is evaluated once.
@@ -35,7 +36,7 @@ BY_EVENT = """
          WHERE s.id = $4::uuid AND i.organization_id = $2 AND i.case_id = $3),
         (SELECT id FROM workflows_workflowinstance
          WHERE organization_id = $2 AND case_id = $3 AND superseded_by_id IS NULL ORDER BY id DESC LIMIT 1)
-    ) END AS id
+    ) END AS id, $4::uuid AS answered
     FROM (SELECT EXISTS (SELECT 1 FROM workflows_workflowevent WHERE organization_id = $2 AND event_id = $5::uuid)
           AS known OFFSET 0) once
 """
@@ -121,13 +122,35 @@ def _sql(which: str) -> str:
     SELECT wanted.known,
         held.version = (SELECT seen.xmin FROM workflows_workflowinstance seen WHERE seen.id = held.id),
         (SELECT json_agg(json_build_array({", ".join(f"s.{name}" for name in step)}) ORDER BY s.number)
-         FROM workflows_workflowstep s WHERE s.instance_id = held.id),
+         FROM ({_needed("held.id", "held.tokens", "wanted.answered")}) s),
         {", ".join(f"held.{name}" for name in instance)}, {own_columns()}
     FROM wanted LEFT JOIN held ON TRUE
     LEFT JOIN governance_organization o ON o.id = held.organization_id
     LEFT JOIN governance_contract c ON c.id = held.contract_id
     {own_joins(f"'{ENGINE}'")}
     """  # noqa: S608
+
+
+def _needed(instance: str, tokens: str, answered: str) -> str:
+    """The steps that an advance needs: all of a run of format 1; of format 2 the open ones, the one that is answered,
+    and the halt step at which it stands."""
+    # Each part is skipped without a look at the table if its condition on `tokens` is not true.
+    open_ = ", ".join(f"'{state}'" for state in sorted(STEP_OPEN))
+    more = f"{tokens} <> '{{}}' AND known.instance_id = {instance}"
+    return f"""
+        SELECT * FROM workflows_workflowstep known WHERE {tokens} = '{{}}' AND known.instance_id = {instance}
+        UNION ALL SELECT * FROM workflows_workflowstep known WHERE {more} AND known.state IN ({open_})
+        UNION ALL SELECT * FROM workflows_workflowstep known WHERE {more} AND known.state NOT IN ({open_})
+            AND known.id IN ({answered}, ({tokens} ->> 'halted')::uuid)
+    """  # noqa: S608
+
+
+def steps_needed(instance: WorkflowInstance) -> list[WorkflowStep]:
+    """The same, for a run that was read before."""
+    rows = WorkflowStep.objects.filter(instance=instance)
+    if instance.tokens:
+        rows = rows.filter(Q(state__in=STEP_OPEN) | Q(id=instance.tokens["halted"]))
+    return list(rows.order_by("number"))
 
 
 @cache

@@ -4,10 +4,8 @@ Only this module changes the state of a run and its steps. Others write around i
 queue, `intervene` writes why a run was cancelled, which run replaced it and the count of its events, and erasure
 empties what a run contains."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -25,21 +23,23 @@ from workflows.engine.inputs import (
     GateAnswered,
     Input,
     Intervened,
+    Overdue,
     Postponed,
     RetryDue,
     Started,
     StepReported,
     TimedOut,
 )
-from workflows.engine.state import InstanceState, Run, StepState
+from workflows.engine.state import InstanceState, Run
 from workflows.events.models import WorkflowEvent
 from workflows.events.states import EventOutcome
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import definition_of
+from workflows.runs.selectors.locked import definition_of, steps_needed
 from workflows.runs.selectors.times import POSTPONED
 from workflows.runs.services.effects import StepGate, call_keys_set, effects_apply, outbox_rows, successes_join
 from workflows.runs.services.metrics import count_run
+from workflows.runs.services.rows import STEP_FIELDS, instance_change, state_of, steps_changed
 from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
 
 # Event types of the log's rows. They are stored, so they never change.
@@ -50,6 +50,7 @@ STARTED = "instance.started"
 TIMED_OUT = "step.timed_out"
 RETRY_DUE = "step.retry_due"
 DEADLINE = "instance.deadline_passed"
+OVERDUE = "step.overdue"
 GATE = "gate.answered"
 INTERVENED = "instance.intervened"
 
@@ -85,6 +86,10 @@ def postponed_input(at: datetime, until: datetime, step: UUID | None = None) -> 
     return LoggedInput(Postponed(at, until, step), POSTPONED, "clock", envelope=said, correlation_id=step)
 
 
+def overdue_input(step: UUID, at: datetime) -> LoggedInput:
+    return LoggedInput(Overdue(at, step), OVERDUE, "clock", correlation_id=step)
+
+
 def started_input(at: datetime) -> LoggedInput:
     return LoggedInput(Started(at), STARTED, "clock")
 
@@ -93,10 +98,14 @@ def gate_answered_input(answer: GateAnswered) -> LoggedInput:
     return LoggedInput(answer, GATE, "gate", envelope=_answer_json(answer), correlation_id=answer.step)
 
 
-def intervened_input(action: InterventionAction, reason_code: str, at: datetime, **more: str) -> LoggedInput:
-    """`more` goes into the log and the ledger: the note's hash, and the bulk order it is part of."""
+def intervened_input(
+    action: InterventionAction, reason_code: str, at: datetime, step: UUID | None = None, **more: str
+) -> LoggedInput:
+    """`more` goes into the log and the ledger: the note's hash, and the bulk order it is part of. `step`: which one of
+    several that wait for their retry."""
     said = {"action": action.value, "reason_code": reason_code} | more
-    return LoggedInput(Intervened(at, action, reason_code), INTERVENED, "person", envelope=said)
+    happened = Intervened(at, action, reason_code, step)
+    return LoggedInput(happened, INTERVENED, "person", envelope=said, correlation_id=step)
 
 
 def _answer_json(answer: GateAnswered) -> dict[str, Any]:
@@ -119,6 +128,13 @@ def answer_from_json(said: dict[str, Any]) -> GateAnswered:
     )
 
 
+OF_A_STEP: dict[str, type[TimedOut | RetryDue | Overdue]] = {
+    TIMED_OUT: TimedOut,
+    RETRY_DUE: RetryDue,
+    OVERDUE: Overdue,
+}
+
+
 def input_of(row: WorkflowEvent) -> Input | None:
     """The input that the engine got then; None for an event that never reached it (a start that was queued)."""
     step = row.correlation_id
@@ -129,11 +145,11 @@ def input_of(row: WorkflowEvent) -> Input | None:
     if row.event_type == GATE:
         return answer_from_json(row.envelope)
     if row.event_type == INTERVENED:
-        return Intervened(row.at, InterventionAction(row.envelope["action"]), row.envelope["reason_code"])
-    if row.event_type in {TIMED_OUT, RETRY_DUE}:
+        return Intervened(row.at, InterventionAction(row.envelope["action"]), row.envelope["reason_code"], step)
+    if row.event_type in OF_A_STEP:
         if step is None:
             raise ValueError(f"{row.event_type} without a step")
-        return TimedOut(row.at, step) if row.event_type == TIMED_OUT else RetryDue(row.at, step)
+        return OF_A_STEP[row.event_type](row.at, step)
     allowed = row.facts.get("retries_allowed", True)
     contradicts = row.facts.get("contradicts", False)
     payload, by_person = row.envelope.get("payload"), row.source == "person"
@@ -147,86 +163,11 @@ def _timer_of(row: WorkflowEvent) -> Input:
     return Postponed(row.at, datetime.fromisoformat(row.envelope["until"]), row.correlation_id)
 
 
-# Fields that have the same name in the row and in the engine's value, and that an advance may change. `id`, `step_id`,
-# `kind`, `attempt` and `retries` of a step never change.
-INSTANCE_FIELDS = (
-    *("state", "halt_reason", "halt_step_id", "resume_step_id", "deadline_at", "completed_at", "early", "context"),
-)
-STEP_FIELDS = (
-    "state",
-    "outcome",
-    "started_at",
-    "completed_at",
-    "timeout_at",
-    "next_eligible_at",
-    "output",
-    "error",
-    "due_at",
-    "overdue",
-)
-# What only a run of format 2 has, and what it was started with.
-INPUT_FIELDS = ("input", "secret")
-
-
-def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> InstanceState:
-    return InstanceState(
-        id=instance.id,
-        case_id=str(instance.case_id),
-        mode=instance.mode,
-        steps=[_step_of(row) for row in steps],
-        output=instance.output,
-        **{name: getattr(instance, name) for name in (*INSTANCE_FIELDS, *INPUT_FIELDS)},
-    )
-
-
-# A row's values in the order of the value's fields; `kind` is called `step_kind` in the row. Positional, because every
-# advance converts all steps of its run.
-_of_row = attrgetter(*({"kind": "step_kind"}.get(field.name, field.name) for field in fields(StepState)))
-_changing = attrgetter(*STEP_FIELDS)
-
-
-def _step_of(row: WorkflowStep) -> StepState:
-    return StepState(*_of_row(row))
-
-
-def step_row(instance: WorkflowInstance, step: StepState, number: int) -> WorkflowStep:
-    return new_row(
-        WorkflowStep,
-        id=step.id,
-        instance_id=instance.id,
-        number=number,
-        step_id=step.step_id,
-        step_kind=step.kind,
-        attempt=step.attempt,
-        retries=step.retries,
-        scope=step.scope,
-        **{name: getattr(step, name) for name in STEP_FIELDS},
-    )
-
-
-def _steps_changed(
-    instance: WorkflowInstance, rows: Sequence[WorkflowStep], state: InstanceState
-) -> tuple[list[WorkflowStep], list[WorkflowStep]]:
-    """The rows to insert and the rows to update. The engine only appends steps, so their numbers do not change."""
-    known: dict[UUID, WorkflowStep] = {row.id: row for row in rows}
-    added, changed = [], []
-    for number, step in enumerate(state.steps, start=1):
-        row = known.get(step.id)
-        if row is None:
-            added.append(step_row(instance, step, number))
-        elif _changing(row) != _changing(step):
-            for name in STEP_FIELDS:
-                setattr(row, name, getattr(step, name))
-            changed.append(row)
-    return added, changed
-
-
 ACTION_OF = {
     InstanceStatus.HALTED.value: "workflow.halted",
     InstanceStatus.COMPLETED.value: "workflow.completed",
     InstanceStatus.CANCELLED.value: "workflow.cancelled",
 }
-INSTANCE_CHANGE = (*INSTANCE_FIELDS, "events", "emitted", "writes", "started_at")
 STEP_CHANGE = (*STEP_FIELDS, "governed_attempt", "request_event")
 
 
@@ -253,16 +194,17 @@ def _advance(
     *, instance: WorkflowInstance, logged: LoggedInput, actor: Actor, at: datetime, region: str, new: bool
 ) -> Advanced:
     rows = [] if new else _steps(instance)
-    logged = _not_before(logged, rows)
+    state = state_of(instance, rows)
+    logged = _not_before(logged, state)
     gate = StepGate(
         instance=instance,
         at=max(at, logged.input.at),
         region=region,
         arrival=instance.locked_arrival,
-        earlier={row.step_id: row.governed_attempt for row in rows if row.governed_attempt},
+        earlier={(row.scope, row.step_id): row.governed_attempt for row in rows if row.governed_attempt},
     )
     old_state, instance.locked_arrival = instance.state, None
-    run = drive(definition_of(instance), kind_table(), state_of(instance, rows), logged.input, gate=gate)
+    run = drive(definition_of(instance), kind_table(), state, logged.input, gate=gate)
     event = _event_row(instance, run, gate, logged, at)
     if run.outcome == EventOutcome.ADVANCED:
         _write(instance, rows, run, gate, event, actor=actor, at=at, new=new)
@@ -278,12 +220,14 @@ def _advance(
     return Advanced(instance, event, run, old_state)
 
 
-def _not_before(logged: LoggedInput, rows: Sequence[WorkflowStep]) -> LoggedInput:
+def _not_before(logged: LoggedInput, state: InstanceState) -> LoggedInput:
     """What answers a step did not happen before it: the clocks of two machines differ. Deadlines are told as they
     are."""
     if isinstance(logged.input, TimedOut | DeadlinePassed | Postponed):
         return logged
-    known = [moment for row in rows for moment in (row.started_at, row.completed_at) if moment is not None]
+    known = [moment for step in state.steps for moment in (step.started_at, step.completed_at) if moment is not None]
+    if state.tokens is not None and state.tokens.at is not None:
+        known.append(state.tokens.at)
     if not known or logged.input.at >= (latest := max(known)):
         return logged
     return replace(logged, input=replace(logged.input, at=latest))
@@ -294,7 +238,7 @@ def _steps(instance: WorkflowInstance) -> list[WorkflowStep]:
     # first.
     locked, instance.locked_steps = instance.locked_steps, None
     if locked is None:
-        return list(WorkflowStep.objects.filter(instance=instance).order_by("number"))
+        return steps_needed(instance)
     return locked
 
 
@@ -309,17 +253,16 @@ def _write(
     at: datetime,
     new: bool,
 ) -> None:
-    for name in INSTANCE_FIELDS:
-        setattr(instance, name, getattr(run.state, name))
+    given = instance_change(instance, run.state)
     instance.started_at = instance.started_at or at
     instance.writes += gate.sent
-    added, changed = _steps_changed(instance, rows, run.state)
+    added, changed = steps_changed(instance, rows, run.state)
     outbox = outbox_rows(instance, run, event, actor=actor, at=at)
     requests = {row.envelope["correlation_id"]: row.id for row in outbox}
     for row in [*added, *changed]:
         row.request_event = requests.get(str(row.id)) or row.request_event
         # A retry is another try of the same attempt; a try that a person started has an attempt of its own.
-        inherited = gate.earlier.get(row.step_id) if row.retries else None
+        inherited = gate.earlier.get((row.scope, row.step_id)) if row.retries else None
         row.governed_attempt = gate.attempts.get(row.id) or row.governed_attempt or inherited
     call_keys_set(instance, [*added, *changed], outbox)
     entry = _entry(instance, run, event, actor=actor, at=at)
@@ -329,7 +272,7 @@ def _write(
     if new:
         pending.add(instance)
     else:
-        pending.change(instance, INSTANCE_CHANGE)
+        pending.change(instance, (*given, "events", "emitted", "writes", "started_at"))
     for row in changed:
         pending.change(row, STEP_CHANGE)
     pending.add(*added, event, *outbox, entry)

@@ -9,7 +9,7 @@ from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import definition_of
 from workflows.runs.selectors.run import instance_get, instance_steps
-from workflows.runs.services.advance import state_of
+from workflows.runs.services.rows import state_of
 from workflows.runs.states import InstanceStatus
 
 

@@ -17,6 +17,7 @@ from workflows.runs.services.advance import (
     LoggedInput,
     deadline_passed_input,
     instance_advance,
+    overdue_input,
     postponed_input,
     retry_due_input,
     timed_out_input,
@@ -29,6 +30,8 @@ BATCH = 200
 # statement_timestamp() is the database's clock, so that workers whose clocks differ agree on what is due.
 STEP_TIMED_OUT = """state IN ('in_progress', 'waiting_approval') AND timeout_at <= statement_timestamp()"""
 RETRY_DUE = """state = 'pending' AND next_eligible_at <= statement_timestamp()"""
+STEP_OVERDUE = """state IN ('in_progress', 'pending', 'waiting_approval') AND NOT overdue
+    AND due_at <= statement_timestamp()"""
 DEADLINE_PASSED = """state IN ('queued', 'running', 'waiting_approval') AND deadline_at <= statement_timestamp()"""
 STEPS, INSTANCES = "workflows_workflowstep", "workflows_workflowinstance"
 DUE_SIGNALS = "SELECT id FROM workflows_nudge WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT %s"
@@ -43,6 +46,20 @@ def steps_time_out(*, at: datetime, region: str) -> int:
         return True
 
     return _each(_due(STEPS, STEP_TIMED_OUT, "timeout_at"), handle, tick="steps_time_out")
+
+
+def steps_overdue(*, at: datetime, region: str) -> int:
+    """Marks steps that should have been done by now. They go on."""
+
+    def handle(step: UUID) -> bool:
+        row, instance = _step(step)
+        if row.due_at is None or not _still(STEPS, STEP_OVERDUE, step):
+            return False
+        logged = overdue_input(row.id, max(at, row.due_at))
+        instance_advance(instance=instance, logged=logged, actor=CLOCK, at=at, region=region)
+        return True
+
+    return _each(_due(STEPS, STEP_OVERDUE, "due_at"), handle, tick="steps_time_out")
 
 
 def step_retries_due(*, at: datetime, region: str) -> int:

@@ -11,6 +11,8 @@ from attempts.intake.services.door import intake_pass_ours
 from attempts.reviews.services.human_review import human_review_end, human_review_open
 from attempts.steps.services.open import attempt_open
 from attempts.steps.services.settle import New, Result, step_dispatch, step_settle, step_succeed
+from governance.boundary.rules import facts_carried
+from governance.enforcement.models import facts_declared
 from governance.enforcement.selectors import OwnArrival
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import actor_reference
@@ -20,7 +22,17 @@ from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.errors import AttemptCreationDisabled
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.trace import current_trace, trace_or_new
-from workflows.engine.effects import SUCCEEDED, AskGate, Effect, Emit, EndReview, OpenReview, SendRequest, Settle
+from workflows.engine.effects import (
+    SUCCEEDED,
+    AskGate,
+    Effect,
+    Emit,
+    EndReview,
+    OpenReview,
+    Perform,
+    SendRequest,
+    Settle,
+)
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState, Run
 from workflows.events.models import OutboxEvent, WorkflowEvent
@@ -29,6 +41,7 @@ from workflows.events.services.outbox import relay_wake_up
 from workflows.kinds.base import EventType, StepKind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import kind_of
+from workflows.runs.services.performers import perform
 
 
 def outbox_rows(
@@ -135,6 +148,8 @@ def effects_apply(
     for effect in run.effects:
         if isinstance(effect, OpenReview):
             _review(instance, effect, by_id[effect.step], actor=actor, at=at)
+        elif isinstance(effect, Perform):
+            perform(effect.kind, instance, by_id[effect.step], effect.payload, at)
         elif isinstance(effect, EndReview):
             human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
         elif isinstance(effect, Settle) and not _is_success(effect):
@@ -144,6 +159,8 @@ def effects_apply(
 def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
     # The hash binds the review to the step, the definition and the context that the person decides about.
     shown = {"step": str(step.id), "definition": instance.definition_sha256, "context": instance.context}
+    if effect.shown is not None:
+        shown["shown"] = effect.shown
     human_review_open(
         organization_id=instance.organization_id,
         origin_step=step.id,
@@ -161,7 +178,8 @@ def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, 
 def _settle(effect: Settle, rows: Sequence[WorkflowStep], step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
     if step.governed_attempt is None:  # it was refused before an attempt was opened
         return
-    following = next((row for row in rows if row.step_id == step.step_id and row.attempt == step.attempt + 1), None)
+    wanted = (step.scope, step.step_id, step.attempt + 1)
+    following = next((row for row in rows if (row.scope, row.step_id, row.attempt) == wanted), None)
     step_settle(
         attempt_id=step.governed_attempt,
         result=Result(effect.result),
@@ -185,7 +203,7 @@ class StepGate:
     at: datetime
     region: str
     arrival: OwnArrival | None = None  # what intake would check about the contract, if it was read with the lock
-    earlier: dict[str, UUID] = field(default_factory=dict)  # step id: the attempt of its last try
+    earlier: dict[tuple[str, str], UUID] = field(default_factory=dict)  # scope, step id: its last try's attempt
     attempts: dict[UUID, UUID] = field(default_factory=dict)  # step row: the attempt behind it
     answers: list[GateAnswered] = field(default_factory=list)
     pending: Pending = field(default_factory=Pending)  # what this advance writes, the attempts' rows among it
@@ -203,8 +221,8 @@ class StepGate:
             answer = self._answer(ask, "deny", "attempt_creation_disabled")
         elif not ask.governed:
             answer = self._plain(ask)
-        elif ask.again and ask.step_id in self.earlier:
-            answer = self._again(ask, self.earlier[ask.step_id])
+        elif ask.again and (ask.scope, ask.step_id) in self.earlier:
+            answer = self._again(ask, self.earlier[ask.scope, ask.step_id])
         else:
             answer = self._open(ask, state)
         self.answers.append(answer)
@@ -246,7 +264,7 @@ class StepGate:
                 "risk_tier": self.instance.contract.risk_tier if self.instance.contract else "high",
                 "fields": [],
             },
-            metadata={"step_id": ask.step_id, "step_kind": ask.kind},
+            metadata={"step_id": ask.step_id, "step_kind": ask.kind} | self._facts(ask),
             context_ref=f"case/{self.instance.case_id}",
             idempotency_key=str(ask.step),
             origin_step=ask.step,
@@ -269,6 +287,11 @@ class StepGate:
         if opened.verdict == "deny" and opened.reason_code in PASSING:
             return self._answer(ask, "later", opened.reason_code, opened.retry_after or 0)
         return self._answer(ask, VERDICTS[opened.verdict], opened.reason_code)
+
+    def _facts(self, ask: AskGate) -> dict[str, Any]:
+        """What the contract declares of the request's content, for policies and for whoever releases it."""
+        contract = self.arrival.facts.contract if self.arrival else self.instance.contract
+        return facts_carried(facts_declared(contract.snapshot_sha256 or None), ask.payload) if contract else {}
 
     def _dispatch(self, ask: AskGate, attempt_id: UUID) -> GateAnswered:
         """Lease the attempt and write its intent, in the transaction that writes the outbox row."""

@@ -35,7 +35,7 @@ from workflows.runs.services.advance import STARTED, Advanced, LoggedInput, inst
 from workflows.runs.services.effects import outgoing
 from workflows.runs.services.metrics import INTERVENTIONS
 from workflows.runs.services.start import case_origin, has_concurrency_slot, instance_begin, instance_build
-from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus
+from workflows.runs.states import STEP_OPEN, InstanceStatus, InterventionAction, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class InterventionOrder:
     action: InterventionAction
     reason_code: str
     note: str = ""
+    step: UUID | None = None  # which of several steps that wait for their retry
     bulk: BulkIntervention | None = None  # the order for many that this is part of; its note is this one's
 
 
@@ -64,11 +65,11 @@ def _intervention_apply(
 ) -> WorkflowIntervention:
     """For a run that is locked."""
     reason_code_known(instance.organization_id, order)
-    _legal_or_refuse(instance, order.action, at=at)
+    _legal_or_refuse(instance, order, at=at)
     note = order.bulk.note if order.bulk else note_create(organization_id=instance.organization_id, text=order.note)
     # Read before the advance changes the instance: an intervention records the run before and after it.
     before = _run_summary(instance)
-    logged = intervened_input(order.action, order.reason_code, at, **_said(order, note))
+    logged = intervened_input(order.action, order.reason_code, at, order.step, **_said(order, note))
     advanced = instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region)
     if order.action in {InterventionAction.CANCEL, InterventionAction.SUPERSEDE}:
         instance.cancelled_reason = order.reason_code
@@ -92,10 +93,9 @@ def reason_code_known(organization_id: UUID, order: InterventionOrder) -> None:
     reason_code_require(organization_id=organization_id, scope=scope, code=order.reason_code, note=order.note)
 
 
-def _legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, at: datetime) -> None:
-    step = current_step(instance_id=instance.id) if action in GOES_ON else None
-    under_way = step.step_id if step and step.state != StepStatus.PENDING else ""
-    overdue = instance.deadline_at <= at
+def _legal_or_refuse(instance: WorkflowInstance, order: InterventionOrder, *, at: datetime) -> None:
+    action, overdue = order.action, instance.deadline_at <= at
+    under_way = _under_way(instance, order) if action in GOES_ON else ""
     if refusal := why_not(action, state=instance.state, overdue=overdue, under_way=under_way):
         raise InterventionNotLegal(refusal)
     if action in GOES_ON:
@@ -104,15 +104,34 @@ def _legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, 
             raise NoSlotFree
 
 
+def _under_way(instance: WorkflowInstance, order: InterventionOrder) -> str:
+    """The open step, unless it only waits for its retry. Refuses an order that does not say which of several is
+    meant."""
+    if not instance.tokens or instance.state == InstanceStatus.HALTED:
+        step = current_step(instance_id=instance.id)
+        return step.step_id if step and step.state != StepStatus.PENDING else ""
+    open_steps = list(WorkflowStep.objects.filter(instance=instance, state__in=STEP_OPEN).order_by("number"))
+    waiting = [step for step in open_steps if step.state == StepStatus.PENDING]
+    meant = [step for step in waiting if order.step in {None, step.id}]
+    if len(meant) > 1:
+        names = ", ".join(f"{step.step_id} ({step.id})" for step in meant[:20])
+        raise InterventionNotLegal(f"Several steps wait for their retry. Say in `step` which one is meant: {names}.")
+    if meant or not open_steps:
+        return ""
+    return next((step.step_id for step in open_steps if step.id == order.step), open_steps[-1].step_id)
+
+
 def _resolved_or_refuse(instance: WorkflowInstance) -> None:
     """Refuse to repeat a step of effect `once` while it is unknown whether its last try had its effect."""
-    rows = WorkflowStep.objects.filter(instance=instance, step_id=instance.resume_step_id)
-    last = rows.order_by("-number").first()
-    known = kind_of(instance, last.step_id) if last else None
-    if last is None or last.governed_attempt is None or known is None or known.effect != Effect.ONCE:
-        return
-    if quarantine_finding(attempt_id=last.governed_attempt) not in {None, InvestigatedOutcome.DID_NOT_HAPPEN}:
-        raise OutcomeUnresolved
+    turns = [(turn.get("scope", ""), turn.get("step_id", "")) for turn in instance.tokens.get("waiting", ())]
+    for scope, step_id in turns or [("", instance.resume_step_id)]:
+        rows = WorkflowStep.objects.filter(instance=instance, step_id=step_id, scope=scope)
+        last = rows.order_by("-number").first()
+        known = kind_of(instance, last.step_id) if last else None
+        if last is None or last.governed_attempt is None or known is None or known.effect != Effect.ONCE:
+            continue
+        if quarantine_finding(attempt_id=last.governed_attempt) not in {None, InvestigatedOutcome.DID_NOT_HAPPEN}:
+            raise OutcomeUnresolved
 
 
 def _run_summary(instance: WorkflowInstance) -> dict[str, Any]:

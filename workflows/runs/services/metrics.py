@@ -55,6 +55,6 @@ def _count(instance: WorkflowInstance, run: Run, old_state: str) -> None:
     if state != old_state and state == InstanceStatus.HALTED:
         HALTS.labels(instance.halt_reason).inc()
     for step in run.state.steps:
-        done = step.state == StepStatus.COMPLETED and f"{step.step_id} completed {step.outcome}" in run.path
+        done = step.state == StepStatus.COMPLETED and f"{step.place} completed {step.outcome}" in run.path
         if done and step.started_at and step.completed_at:
             STEP_SECONDS.labels(step.kind).observe((step.completed_at - step.started_at).total_seconds())

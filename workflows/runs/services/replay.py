@@ -11,12 +11,14 @@ from workflows.engine.core import Gate, drive
 from workflows.engine.effects import AskGate
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState, StepState
+from workflows.engine.tokens import tokens_first
 from workflows.events.models import WorkflowEvent
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import definition_of
 from workflows.runs.selectors.times import deadline_given
-from workflows.runs.services.advance import answer_from_json, input_of, state_of
+from workflows.runs.services.advance import answer_from_json, input_of
+from workflows.runs.services.rows import state_of
 from workflows.runs.services.start import case_origin, root_context
 
 log = structlog.get_logger("holdpoint.replay")
@@ -70,6 +72,7 @@ def _blank(instance: WorkflowInstance) -> InstanceState:
         deadline_at=deadline_given(instance=instance),
         input=instance.input,
         secret=instance.secret,
+        tokens=tokens_first(definition_of(instance).format),
         context=root_context(case_origin(instance), definition_id=instance.definition_id, instance_id=instance.id),
     )
 
@@ -94,7 +97,7 @@ def state_differences(stored: InstanceState, replayed: InstanceState) -> list[st
         return [*found, "steps"]
     for one, other in zip(stored.steps, replayed.steps, strict=True):
         found += [
-            f"{one.step_id}/{one.attempt}.{field.name}"
+            f"{one.place}/{one.attempt}.{field.name}"
             for field in fields(StepState)
             if getattr(one, field.name) != getattr(other, field.name)
         ]

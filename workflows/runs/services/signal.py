@@ -16,6 +16,7 @@ from governance.outside.wake_up import wake_up
 from reasoncodes.base.actors import Actor
 from workflows.runs.models import Nudge
 
+PERFORMED = "done"
 SIGNAL_TASK = "workflows.tasks.nudge_follow"
 # How long the wake-up has to get through before the scheduled task follows the signal.
 PATIENCE = timedelta(seconds=5)
@@ -56,6 +57,11 @@ def signal_call_ended(
     module acted."""
     said = {"event_type": event_type, "payload": payload, "unknown": unknown}
     _put(organization_id, step, "call", said, actor, at)
+
+
+def signal_performed(organization_id: UUID, step: UUID, payload: dict[str, Any], *, actor: Actor, at: datetime) -> None:
+    """Signal that Holdpoint has done what a step asked of it; `payload` is that of the kind's completion."""
+    _put(organization_id, step, PERFORMED, payload, actor, at)
 
 
 def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:

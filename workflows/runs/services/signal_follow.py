@@ -25,6 +25,7 @@ from workflows.runs.services.advance import (
     timed_out_input,
 )
 from workflows.runs.services.retries import retries_allowed
+from workflows.runs.services.signal import PERFORMED
 from workflows.runs.states import StepStatus
 
 # What the log keeps of a person's answer beside the payload: the review, and the reference to an overriding result.
@@ -74,9 +75,18 @@ def _logged_input(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep)
         return _called(instance, signal, step, said)
     if signal.kind == "attempt":
         return gate_answered_input(GateAnswered(signal.at, step.id, said["verdict"], said["reason_code"]))
+    if signal.kind == PERFORMED:
+        return _performed(instance, signal, step)
     if said["status"] == ReviewStatus.EXPIRED:
         return timed_out_input(step.id, max(step.timeout_at or signal.at, signal.at))
     return _answered(instance, signal, step, said)
+
+
+def _performed(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep) -> LoggedInput:
+    known = kind_of(instance, step.step_id)
+    name = known.completion.name if known and known.completion else ""
+    report = StepReported(signal.at, name, step.id, signal.payload)
+    return LoggedInput(report, name, "clock", envelope={"payload": signal.payload}, correlation_id=step.id)
 
 
 def _answered(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, said: dict[str, Any]) -> LoggedInput:

@@ -18,6 +18,7 @@ from reasoncodes.base.ids import uuid7
 from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.states import Mode
 from workflows.engine.inputs import Started
+from workflows.engine.tokens import tokens_first, tokens_json
 from workflows.events.models import WorkflowEvent
 from workflows.events.rules import correlation_of
 from workflows.events.services.keep import event_keep
@@ -157,6 +158,7 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
     """A run that is not stored yet. It follows the definition's frozen copy: later changes do not affect it."""
     payload, instance_id = envelope["payload"], uuid7()
     organization, contract = definition.organization, definition.contract
+    format_ = definition_read(definition).format
     instance = new_row(
         WorkflowInstance,
         id=instance_id,
@@ -169,10 +171,10 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         mode=payload.get("orchestration_mode") or definition.default_mode or Mode.ACTIVE,
         context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
         early={},
-        input=payload.get("input", {}) if definition_read(definition).format > 1 else None,
+        input=payload.get("input", {}) if format_ > 1 else None,
         definition_slug=payload.get("definition_slug", ""),
         business_key=payload.get("business_key", ""),
-        tokens={},
+        tokens=tokens_json(tokens_first(format_)),
         secret=secrets.token_hex(16),
         created_at=at,
         deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),

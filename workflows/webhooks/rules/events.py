@@ -113,6 +113,7 @@ _RECORD = (
     _ledger("quarantine.retry_authorized", "quarantine_case", "retry_authorized", "A new attempt was authorized."),
     _ledger("quarantine.compensated", "quarantine_case", "compensated", "A compensating attempt was opened."),
     _ledger("quarantine.accepted", "quarantine_case", "accepted", "The outcome was accepted."),
+    _ledger("quarantine.handed_over", "quarantine_case", "incident", "The linked incident has taken the case over."),
     _ledger("contract.opened", "contract", "open", "A contract takes attempts."),
     _ledger("contract.suspended", "contract", "suspended", "A contract takes no attempts for now."),
     _ledger("contract.retired", "contract", "retired", "A version of a contract has ended."),

@@ -46,12 +46,17 @@ def _idempotency_rules(document: Any) -> Problems:
         yield DocumentProblem("/effect_identity/tier", "effect_tier_mismatch", message)
 
 
+_CAPS = ("per_context", "per_workflow", "per_user", "per_tenant", "per_region")
+
+
 def _concurrency_rules(document: Any) -> Problems:
     """A narrower limit above a wider one would never be reached, so it is a mistake."""
-    levels = [(name, whole(dig(document, "limits", name))) for name in ("per_context", "per_workflow", "per_tenant")]
-    present = [(name, limit) for name, limit in levels if limit is not None]
-    for (narrow, low), (wide, high) in pairwise(present):
-        if low > high:
+    found = {name: whole(dig(document, "limits", name)) for name in _CAPS}
+    chains = [("per_context", "per_workflow", "per_tenant", "per_region"), ("per_user", "per_tenant", "per_region")]
+    pairs = {pair for chain in chains for pair in pairwise(name for name in chain if found[name] is not None)}
+    for narrow, wide in sorted(pairs):
+        low, high = found[narrow], found[wide]
+        if low is not None and high is not None and low > high:
             yield DocumentProblem(f"/limits/{narrow}", "limit_order", f"must not be above {wide}")
 
 

@@ -13,18 +13,17 @@ SLUG_PATTERN = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*$"
 
 def document(*, title: str, fields: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
     """The root of a policy document: every field is required unless it is `optional`, nothing else is allowed."""
-    root = closed_object(description=title, fields=fields)
-    root["properties"] |= optional or {}
+    root = closed_object(description=title, fields=fields, optional=optional)
     return {"$schema": DIALECT, "title": title, **root}
 
 
-def closed_object(*, description: str, fields: dict[str, Schema]) -> Schema:
+def closed_object(*, description: str, fields: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
     return {
         "type": "object",
         "description": description,
         "additionalProperties": False,
         "required": list(fields),
-        "properties": dict(fields),
+        "properties": fields | (optional or {}),
     }
 
 

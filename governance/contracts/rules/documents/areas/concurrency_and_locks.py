@@ -16,27 +16,33 @@ def _limit(what: str) -> dict[str, object]:
     )
 
 
+_LIMITS = closed_object(
+    description="Attempts that may be under way at the same time, of whatever contract.",
+    fields={
+        "per_key": fixed(description="One attempt per idempotency key, always.", value=1),
+        "per_context": _limit("patient context"),
+        "per_workflow": _limit("workflow"),
+        "per_tenant": _limit("organization"),
+    },
+    optional={
+        "per_user": _limit("person who is responsible for the calling service"),
+        "per_region": _limit("region, in all organizations that have the region"),
+    },
+)
+
 AREA = Area(
     name="concurrency_and_locks",
     owner_group="platform-reliability",
     title=_TITLE,
     description=(
         "Decides how many attempts of this contract may be under way at the same time per idempotency key, "
-        "per patient context, per workflow and per organization, and whether a further attempt is refused "
-        "at once or waits for a free slot."
+        "per patient context, per workflow, per person, per organization and per region, and whether a further "
+        "attempt is refused at once or waits for a free slot."
     ),
     schema=document(
         title=_TITLE,
         fields={
-            "limits": closed_object(
-                description="Attempts that may be under way at the same time.",
-                fields={
-                    "per_key": fixed(description="One attempt per idempotency key, always.", value=1),
-                    "per_context": _limit("patient context"),
-                    "per_workflow": _limit("workflow"),
-                    "per_tenant": _limit("organization"),
-                },
-            ),
+            "limits": _LIMITS,
             "when_busy": choice(
                 description="What a further attempt gets: deny refuses it with 429, queue lets it wait.",
                 options=("deny", "queue"),

@@ -13,7 +13,7 @@ _DEFAULT_PER_MINUTE = {
     "service": 120,
     "workflow": 120,
     "context": 10,
-    "region": 600,
+    "region": 6_000,  # of all organizations of the region together
 }
 
 
@@ -67,9 +67,9 @@ AREA = Area(
     title=_TITLE,
     description=(
         "Decides how many requests are accepted per organization, user, service account, workflow, patient "
-        "context and region, how many violations suspend a service account, and when operators are asked "
-        "whether to shut the contract down. Counters that cannot be read count as exceeded. Only people "
-        "engage and release shutdowns, apart from deny mode."
+        "context, and region (of all its organizations), how many violations suspend a service account, and when "
+        "operators are asked whether to shut the contract down. Counters that cannot be read count as exceeded. Only "
+        "people engage and release shutdowns, apart from deny mode."
     ),
     schema=document(
         title=_TITLE,

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0033_review_tiers"),
+        ("governance", "0034_services_stay"),
     ]
 
     operations = [
