@@ -21,10 +21,9 @@ from workflows.events.services.permitted import event_permitted
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import ShapeProblem
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import instance_locked_by_event, kind_of
+from workflows.runs.selectors.locked import instance_locked_by_event, kind_of, retries_allowed
 from workflows.runs.services.advance import REQUESTED, TRIGGER, LoggedInput, instance_advance
 from workflows.runs.services.request import case_named, run_request
-from workflows.runs.services.retries import retries_allowed
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
 

@@ -15,7 +15,7 @@ from reasoncodes.base.actors import CLOCK, SYSTEM, Actor, ActorKind
 from reasoncodes.base.tenancy import every_tenant
 from workflows.engine.inputs import GateAnswered, StepReported
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import kind_of
+from workflows.runs.selectors.locked import kind_of, retries_allowed
 from workflows.runs.selectors.run import instance_lock
 from workflows.runs.services.advance import (
     LoggedInput,
@@ -24,7 +24,6 @@ from workflows.runs.services.advance import (
     retry_due_input,
     timed_out_input,
 )
-from workflows.runs.services.retries import retries_allowed
 from workflows.runs.services.signal import PERFORMED
 from workflows.runs.states import StepStatus
 
