@@ -66,7 +66,10 @@ class Measured:
 
         intake = [timed(lambda n=n: self.ask("allow", f"holds-{word}-{n:06}")) for n in range(REQUESTS)]
         ready = [timed(lambda: self.client.get("/health/ready")) for _ in range(20)]
+        # Asks no database: how busy the machine is meanwhile.
+        plain = [timed(lambda: self.client.get("/health")) for _ in range(REQUESTS)]
         return {
+            "plain_p50_ms": round(statistics.median(plain), 1),
             "intake_p50_ms": round(statistics.median(intake), 1),
             "ready_p50_ms": round(statistics.median(ready), 1),
             "idle_transactions_per_s": self._idle(),

@@ -6,7 +6,7 @@ from typing import Any
 
 from governance.conditions import ConditionError, Dialect, EvaluationScope, compile_condition, compile_expression
 from workflows.kinds.base import Json
-from workflows.kinds.template import fill_template
+from workflows.kinds.template import fill, fill_template
 
 
 class CannotDecide(Exception):
@@ -46,7 +46,9 @@ class ContextEvaluator:
             raise CannotDecide from error
 
     def fill(self, template: Any) -> Any:
-        """A template of format 2 with its values."""
+        """A template with its values, by the rules of the document's format."""
+        if self.dialect is Dialect.PLAIN:
+            return fill(template, self.context)
         try:
             return fill_template(template, self.context, self.scope)
         except ConditionError as error:

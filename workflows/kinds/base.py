@@ -60,7 +60,7 @@ class Evaluator(Protocol):
         """The same, as the moment that its text says."""
 
     def fill(self, template: Any) -> Any:
-        """A template of format 2 with its values."""
+        """A template with its values, by the rules of the document's format."""
 
 
 FORMATS = (1, 2)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
+from workflows.kinds.base import Evaluator, EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import METADATA, REFERENCE, RESERVED_EVENTS, RESERVED_PREFIXES, closed
 from workflows.kinds.template import TEMPLATE, fill
 
@@ -19,7 +19,12 @@ _EVENT_NAME: Json = _SENT_NAME | {"not": {"anyOf": [_SENT_NAME["not"], {"pattern
 
 
 def _payload(params: Json, context: Json) -> Json:
+    """A hint for people and clients, by the rules of format 1."""
     return {"event_name": params["event_name"], "payload": fill(params.get("payload_template", {}), context)}
+
+
+def _prepare(params: Json, context: Json, evaluator: Evaluator) -> Json:
+    return {"event_name": params["event_name"], "payload": evaluator.fill(params.get("payload_template", {}))}
 
 
 def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> StepAnswer:
@@ -51,5 +56,6 @@ KIND = StepKind(
     default_timeout_seconds=60,
     templates=("payload_template",),
     payload=_payload,
+    prepare=_prepare,
     instant=_instant,
 )

@@ -6,6 +6,7 @@ from workflows.kinds.base import ROOT_SHOWN, Json
 
 CODE_PATTERN = "^[a-z][a-z0-9_]{0,63}$"
 MAX_ITEMS = 200
+MAX_TEXT = 1_024  # what expressions can compare, and what an author's schema may allow
 
 # A description with a pattern or format is what people read when it does not match: "must be …".
 CODE: Json = {
@@ -85,7 +86,7 @@ SOURCED_DIAGNOSES = array_shape(closed({"source": CODE, **_DIAGNOSIS}, optional=
 
 def _bounded(depth: int) -> Json:
     """Any JSON of short strings, this deep. Keywords for arrays and objects are without meaning for the rest."""
-    schema: Json = {"type": ["string", "number", "boolean", "null"], "maxLength": 200}
+    schema: Json = {"type": ["string", "number", "boolean", "null"], "maxLength": MAX_TEXT}
     if depth:
         schema["type"] += ["array", "object"]
         schema |= {"items": _bounded(depth - 1), "maxItems": MAX_ITEMS * 10}
@@ -96,7 +97,7 @@ def _bounded(depth: int) -> Json:
 
 def bounded_value() -> Json:
     """A value of any type, of short texts."""
-    return _bounded(2)
+    return _bounded(3)
 
 
 # When a block's join is reached, and what then happens to the branches that still go on.
@@ -111,9 +112,9 @@ OTHERS: Json = {"enum": ["cancel", "finish"]}
 
 
 # Outputs of steps, by step id, beside the three ids. Each was accepted by its kind's schema when it was merged.
-CONTEXT: Json = {"type": "object", "maxProperties": 210, "propertyNames": CODE, "additionalProperties": _bounded(3)}
+CONTEXT: Json = {"type": "object", "maxProperties": 210, "propertyNames": CODE, "additionalProperties": _bounded(4)}
 # What a webhook carries: an object of scalars, or objects and lists of them.
-METADATA: Json = {"type": "object", "maxProperties": 50, "propertyNames": CODE, "additionalProperties": _bounded(3)}
+METADATA: Json = {"type": "object", "maxProperties": 50, "propertyNames": CODE, "additionalProperties": _bounded(4)}
 
 
 def outputs(context: Json) -> Json:

@@ -66,7 +66,8 @@ def authorize_retry(cast: Cast, attempt_id: UUID) -> UUID:
     with every_tenant():
         case = QuarantineCase.objects.get(attempt_id=attempt_id)
         answer = quarantine_authorize_retry(
-            actor=cast.actor(cast.operator, [cast.organization]),
+            # Not Alice: she is responsible for the service that asked.
+            actor=cast.actor(cast.second_operator, [cast.organization]),
             at=timezone.now(),
             case_id=case.id,
             order=ResolutionOrder(finding="did_not_happen", evidence_ref="incident-17", deployment_region="US"),

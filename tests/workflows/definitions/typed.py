@@ -12,13 +12,10 @@ from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.validate import validate
 from workflows.kinds.base import Json, StepKind
 from workflows.kinds.registry import kinds
-from workflows.kinds.shapes import CODE, REFERENCE, array_shape, closed
+from workflows.kinds.shapes import CODE, REFERENCE, closed
 
 _ANY: Json = {"type": "object"}
 _COUNT: Json = {"type": "integer", "minimum": 1}
-_TEXT: Json = {"type": "string"}
-_ENDS = ("on_complete", "on_failure")
-_END: Json = closed({"ended": {"enum": ["completed", "failed", "cancelled"]}})
 
 
 def _kind(name: str, params: Json, outcomes: tuple[str, ...], **more: Any) -> StepKind:
@@ -42,13 +39,6 @@ def _returned(kind: StepKind) -> StepKind:
     return replace(kind, bind=lambda params: replace(kind, output_schema=params["returns"], bind=None))
 
 
-def _parallel(kind: StepKind) -> StepKind:
-    def bind(params: Json) -> StepKind:
-        return replace(kind, output_schema=closed(dict.fromkeys(params["branches"], _END)), bind=None)
-
-    return replace(kind, bind=bind)
-
-
 def _task(kind: StepKind) -> StepKind:
     def bind(params: Json) -> StepKind:
         form = params.get("form", closed({}))
@@ -69,27 +59,12 @@ _STAND_INS = [
             failure_outcome="on_failure",
         )
     ),
-    _kind("assign", {"values": _ANY}, ("on_complete",)),
-    _kind("delay", {"seconds": _COUNT, "until": _TEXT}, ("on_complete",), optional=("seconds", "until")),
-    _parallel(_kind("parallel", {"branches": _ANY, "join": {}, "others": {}}, _ENDS, optional=("join", "others"))),
-    _kind(
-        "for_each",
-        {"over": _TEXT, "body": CODE, "max_parallel": _COUNT, "join": {}, "others": {}},
-        _ENDS,
-        optional=("max_parallel", "join", "others"),
-        output=closed({"count": _COUNT, "ends": array_shape({"enum": ["completed", "failed", "cancelled"]})}),
-    ),
-    _kind(
-        "loop",
-        {"body": CODE, "while": _TEXT, "max_rounds": _COUNT},
-        ("on_complete", "on_exhausted"),
-        output=closed({"rounds": _COUNT}),
-    ),
     _returned(
         _kind(
             "wait_for_event",
             {"event_type": {"type": "string"}, "match": _ANY, "returns": _ANY},
             ("on_event", "on_timeout"),
+            timeout_outcome="on_timeout",
         )
     ),
     _task(
@@ -107,6 +82,7 @@ _STAND_INS = [
             ("on_expired",),
             optional=("facts", "form", "approvals", "expires_seconds"),
             human_tier="tier",
+            timeout_outcome="on_expired",
         )
     ),
     _kind(

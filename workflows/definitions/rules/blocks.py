@@ -12,11 +12,9 @@ from functools import cached_property
 from workflows.definitions.rules.document import JOIN, TERMINAL
 from workflows.definitions.rules.findings import is_plain
 from workflows.definitions.rules.reading import Reading
-from workflows.kinds.base import Json, StepKind
+from workflows.kinds.base import FOR_EACH, LOOP, PARALLEL, Json, StepKind
 from workflows.kinds.template import OPEN_TEMPLATE, TEMPLATE
 
-# The kinds that hold other steps.
-PARALLEL, FOR_EACH, LOOP = "parallel", "for_each", "loop"
 # Each level adds a segment to the scope of every step inside, and people must still understand the picture.
 MAX_NESTING = 4
 
@@ -83,7 +81,7 @@ class Blocks:
     def _begun(self) -> Iterator[Body]:
         for step_id, _, kind in self.reading.of_kind():
             for name, start in entries(kind, self.reading.params(step_id)):
-                yield Body(step_id, name, start, kind.name)
+                yield Body(step_id, name, start, kind.block)
 
     def _begin(self, body: Body, way: tuple[str, ...]) -> None:
         self.bodies[body] = []
@@ -170,9 +168,9 @@ def _with_templates(kind: StepKind) -> Json:
 def entries(kind: StepKind, params: dict[str, object]) -> Iterator[tuple[str, str]]:
     """(name of the branch or nothing, first step) of the bodies that a step of this kind holds."""
     branches, body = params.get("branches"), params.get("body")
-    if kind.name == PARALLEL and isinstance(branches, dict):
+    if kind.block == PARALLEL and isinstance(branches, dict):
         yield from ((name, start) for name, start in branches.items() if isinstance(start, str))
-    elif kind.name in (FOR_EACH, LOOP) and isinstance(body, str):
+    elif kind.block in (FOR_EACH, LOOP) and isinstance(body, str):
         yield "", body
 
 

@@ -6,12 +6,12 @@ from functools import cached_property
 
 from governance.conditions import ConditionError, ValueExpression, compile_expression
 from governance.conditions.values import ARRAY, BOOLEAN, INSTANT, NUMBER, STRING
-from workflows.definitions.rules.blocks import FOR_EACH, LOOP, BlockReading, Body
+from workflows.definitions.rules.blocks import BlockReading, Body
 from workflows.definitions.rules.findings import did_you_mean, nearest
 from workflows.definitions.rules.inference import UNKNOWN, Type, infer, item_type, schema_type, type_schema
 from workflows.definitions.rules.paths import PathProblem
 from workflows.definitions.rules.visible import Visible
-from workflows.kinds.base import ROOT_SHOWN, Json
+from workflows.kinds.base import FOR_EACH, LOOP, ROOT_SHOWN, Json
 from workflows.kinds.template import expressions
 
 INPUT, ITEM, ROUND = "input", "item", "round"

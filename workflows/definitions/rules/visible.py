@@ -8,13 +8,11 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-from workflows.definitions.rules.blocks import FOR_EACH, LOOP, PARALLEL, BlockReading, Body
+from workflows.definitions.rules.blocks import BlockReading, Body
 from workflows.definitions.rules.document import TERMINAL
+from workflows.kinds.base import FOR_EACH, LOOP, PARALLEL
 
 Bits = int
-# The outcome that is taken when a block's time is over, and those of steps that only waited.
-_BLOCKS_END = {PARALLEL: "on_failure", FOR_EACH: "on_failure", LOOP: "on_exhausted"}
-_NOBODY_CAME = ("on_timeout", "on_expired")
 
 
 class Visible:
@@ -112,17 +110,15 @@ class Visible:
         kind = self.reading.kind(step)
         if kind is None:
             return True
-        if kind.name in _BLOCKS_END:  # says how its bodies ended, unless its time was over
-            return outcome != _BLOCKS_END[kind.name] or not self._may_time_out(step)
-        return outcome != kind.failure_outcome and outcome not in _NOBODY_CAME
+        if kind.block:  # says how its bodies ended, unless its time was over
+            return outcome != kind.timeout_outcome or not self._may_time_out(step)
+        return outcome not in {kind.failure_outcome, kind.timeout_outcome}
 
     def _body_completed(self, step: str, outcome: str) -> bool:
         kind = self.reading.kind(step)
-        if kind is None or kind.name not in _BLOCKS_END:
+        if kind is None or (outcome == kind.timeout_outcome and (kind.block != LOOP or self._may_time_out(step))):
             return False
-        if outcome == _BLOCKS_END[kind.name] and (kind.name != LOOP or self._may_time_out(step)):
-            return False
-        return kind.name != PARALLEL or waits_for_all(self.reading.params(step))
+        return kind.block != PARALLEL or waits_for_all(self.reading.params(step))
 
     def _may_time_out(self, step: str) -> bool:
         return "timeout_seconds" in self.reading.steps[step]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from workflows.definitions.rules.blocks import FOR_EACH, MAX_NESTING, PARALLEL, BlockReading, Crossing, body_place
+from workflows.definitions.rules.blocks import MAX_NESTING, BlockReading, Crossing, body_place
 from workflows.definitions.rules.document import JOIN, TERMINAL
 from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, nearest, quoted
 from workflows.kinds.shapes import MAX_ITEMS
@@ -103,12 +103,7 @@ def joins_fit(reading: BlockReading) -> Iterator[DefinitionFinding]:
         join, branches = params.get("join"), params.get("branches")
         needed = join.get("at_least") if isinstance(join, dict) else None
         most = len(branches) if isinstance(branches, dict) else MAX_ITEMS
-        if (
-            kind.name in (PARALLEL, FOR_EACH)
-            and isinstance(needed, int)
-            and not isinstance(needed, bool)
-            and needed > most
-        ):
+        if kind.block and isinstance(needed, int) and not isinstance(needed, bool) and needed > most:
             what = f"There are {most} branches" if isinstance(branches, dict) else f"A list has at most {most} items"
             message = f"{what}, so {needed} can never complete. Lower at_least."
             pointer = reading.param_pointer(step_id, "join", "at_least")
