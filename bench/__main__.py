@@ -6,7 +6,8 @@ import sys
 
 from bench.record import record
 
-NAMES = ["evaluate", "intake", "ledger", "workflows", "console", "edge", "verify", "idle", "fairness", "holds"]
+NAMES = ["evaluate", "intake", "ledger", "workflows", "console", "edge", "verify", "webhooks"]
+NAMES += ["idle", "fairness", "holds"]
 
 
 def main(names: list[str]) -> None:

@@ -25,6 +25,7 @@ class ConfigConfig(AppConfig):
             trace_context,
         )
         from config.celery import SCHEDULE, SCHEDULE_WORDS
+        from config.due import DUE, SWEEP_SECONDS
         from config.error_tracker import tracker_start
         from config.logs import configure_logging
         from config.safety import refuse_unsafe
@@ -38,7 +39,13 @@ class ConfigConfig(AppConfig):
         tracing_start()
         tracker_start()
         register_schedule(
-            ScheduledTask(name, task, round(seconds), SCHEDULE_WORDS.get(name, ""))
+            ScheduledTask(
+                name,
+                task,
+                round(seconds),
+                SCHEDULE_WORDS.get(name, ""),
+                swept=SWEEP_SECONDS if name in DUE else 0.0,
+            )
             for name, (task, seconds) in SCHEDULE.items()
         )
         # Django sends post_migrate only for apps with models. We have none, so we use the app whose tables we fill.

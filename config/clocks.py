@@ -12,6 +12,7 @@ import structlog
 from celery.signals import task_prerun, worker_init
 from celery.worker.request import Request
 from django.db import Error, connection
+from prometheus_client import CollectorRegistry, Gauge
 from redis.exceptions import RedisError
 
 from governance.outside.valkey import valkey
@@ -63,10 +64,10 @@ def seconds_ahead() -> tuple[float, datetime]:
     return (before + time.time()) / 2 - at.timestamp(), at
 
 
-def clocks_apart() -> list[float]:
-    """Seconds by which processes that answer here or work are ahead (negative: behind), if it is too much."""
+def clocks_measured() -> list[float]:
+    """Seconds by which processes that answer here or work are ahead of the database (negative: behind)."""
     mine, now = seconds_ahead()
-    found = [mine] if abs(mine) > MOST_SECONDS else []
+    found = [mine]
     try:
         measured = valkey().hgetall(KEY)
     except RedisError:  # readiness says that it is away
@@ -75,9 +76,20 @@ def clocks_apart() -> list[float]:
         ahead, at = (float(part) for part in str(text).split())
         if now.timestamp() - at > GONE.total_seconds():
             valkey().hdel(KEY, field)
-        elif abs(ahead) > MOST_SECONDS:
+        else:
             found.append(ahead)
     return found
+
+
+def clocks_apart() -> list[float]:
+    """Those that differ too much."""
+    return [ahead for ahead in clocks_measured() if abs(ahead) > MOST_SECONDS]
+
+
+def fill_clocks(registry: CollectorRegistry, at: datetime) -> None:
+    words = "By how much the clock of a process differs from the database's, the largest of all processes."
+    differs = Gauge("holdpoint_clock_difference_seconds", words, registry=registry)
+    differs.set(max(abs(ahead) for ahead in clocks_measured()))
 
 
 @task_prerun.connect

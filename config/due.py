@@ -52,18 +52,23 @@ DUE: Final[dict[str, str]] = {
     "webhooks-deliver": f"""workflows_webhookendpoint e CROSS JOIN LATERAL (
             SELECT next_try_at FROM workflows_webhookdelivery WHERE endpoint_id = e.id AND state = 'pending'
             ORDER BY next_try_at LIMIT 1) d
-        WHERE e.enabled AND d.next_try_at {NOW}""",  # noqa: S608
+        WHERE e.enabled AND (e.held_until IS NULL OR e.held_until {NOW}) AND d.next_try_at {NOW}""",  # noqa: S608
+    # Reviews of organizations with a route: those of others are never announced, and would be due for ever.
     "notifications-send": f"""(SELECT 1) one WHERE
         EXISTS (SELECT FROM attempts_notification WHERE state = 'pending' AND next_try_at {NOW})
-        OR EXISTS (SELECT FROM attempts_review WHERE status = 'requested' AND announced_at IS NULL)""",  # noqa: S608
+        OR EXISTS (SELECT FROM attempts_casenotice WHERE next_try_at {NOW})
+        OR EXISTS (SELECT FROM attempts_notificationroute r CROSS JOIN LATERAL (
+            SELECT 1 FROM attempts_review WHERE organization_id = r.organization_id AND status = 'requested'
+            AND announced_at IS NULL LIMIT 1) waiting WHERE r.state = 'active')""",  # noqa: S608
     "cards-refresh": f"attempts_notification WHERE refresh_at {NOW}",
     "bulks-resume": f"workflows_bulkintervention WHERE finished_at IS NULL AND resume_at {NOW}",
     "erasures-resume": f"governance_erasureorder WHERE finished_at IS NULL AND resume_at {NOW}",
 }
 ASK: Final = "SELECT " + ", ".join(f"EXISTS (SELECT FROM {rest})" for rest in DUE.values())  # noqa: S608
 # A message is sent at the latest after so many seconds, due or not: the net under a part that is wrong.
-SWEEP_SECONDS = 45.0
-BUSY_SECONDS, QUIET_SECONDS = 1.0, 2.0
+SWEEP_SECONDS = 120.0
+# A little less than beat's steps of a second, so that a step that is early by milliseconds still asks.
+BUSY_SECONDS, QUIET_SECONDS = 0.9, 1.9
 
 
 def due_now() -> set[str]:

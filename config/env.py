@@ -109,7 +109,8 @@ def broker_options(url: str) -> dict[str, Any]:
         return {"connect_timeout": 3, "write_timeout": 5}
     # After an hour a message that was not acknowledged is delivered again. A second delivery does no harm: lease and
     # fence decide, not the message.
-    return {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 3}
+    # A worker asks its queue for so many seconds at a time: a message is there at once, an empty queue costs nothing.
+    return {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 3, "polling_interval": 4}
 
 
 def evidence_storage() -> dict[str, Any]:

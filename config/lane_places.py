@@ -23,6 +23,7 @@ from redis.exceptions import RedisError
 from attempts.execution.services.work import work_stop
 from config.lanes import LANE_OF, LANES, lanes_of
 from governance.outside.valkey import valkey
+from workflows.webhooks.services.sender import sending_stop
 
 KEY = "holdpoint:lanes"
 # A worker that has written nothing for so long is gone.
@@ -145,6 +146,7 @@ def notes_begin(sender: Any = None, **_: Any) -> None:
 def stop_taking(**_: Any) -> None:
     """A worker that is told to end finishes its calls and begins no other."""
     work_stop()
+    sending_stop()
 
 
 @worker_shutdown.connect

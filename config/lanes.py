@@ -112,12 +112,13 @@ LANES: Final[Mapping[str, Lane]] = {
     ),
 }
 LANE_OF: Final[Mapping[str, str]] = {task: name for name, lane in LANES.items() for task in lane.tasks}
-# Several runs at once send to several receivers.
+# Several runs at once send to several receivers. Of webhooks a second run wakes the first one up.
 PARALLEL = frozenset(
     {
         "attempts.tasks.execution.attempt_dispatch",
         "workflows.tasks.module_calls_work",
         "attempts.tasks.notify.notifications_send",
+        "workflows.tasks.webhooks_deliver",
     }
 )
 

@@ -49,7 +49,13 @@ PARTS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ("attempts", "attempts_attempt a", "a.lease_expires_at + (SELECT time FROM lost)", _RELEASED, "a.organization_id"),
     # Those that our own workers execute. The others wait until their executor asks, and their page says so.
     ("attempts", f"({_READY_HEADS}) a", "a.next_eligible_at", "TRUE", "a.organization_id"),
-    ("attempts", "attempts_attempt a", "a.queued_until", "a.queued_until IS NOT NULL", "a.organization_id"),
+    (
+        "attempts",
+        "attempts_attempt a",
+        "a.queued_until + (SELECT time FROM lost)",
+        "a.queued_until IS NOT NULL",
+        "a.organization_id",
+    ),
     (
         "holds",
         "attempts_review r",

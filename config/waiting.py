@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 
 from attempts.lifecycle.selectors.overview import holds_by_age, quarantine_by_category, quarantine_escalated
 from attempts.notify.selectors import notifications_late
+from config.clocks import fill_clocks
 from config.heartbeat import heartbeat_age
 from config.lane_standing import fill_endpoints, fill_lanes
 from config.stuck import fill_stuck
@@ -31,7 +32,7 @@ NO_HEARTBEAT_SECONDS = 3600.0  # Valkey stores the heartbeat for an hour
 
 def render_waiting(*, at: datetime) -> bytes:
     """Each part is left out while the server that it needs is away, which has an alarm of its own."""
-    parts = (_people, _authority, _schedule, _clock, fill_lanes, fill_endpoints, fill_stuck)
+    parts = (_people, _authority, _schedule, _clock, fill_clocks, fill_lanes, fill_endpoints, fill_stuck)
     return b"".join(_left_out_when_away(fill, at) for fill in parts)
 
 

@@ -1313,7 +1313,8 @@ def _attempt_ended(found: Comparison, attempt: Mapping[str, Any], last: Mapping[
 
 
 _REVIEW_ENDS = {
-    f"review.{word}": word for word in ("approved", "rejected", "confirmed", "overridden", "expired", "canceled")
+    f"review.{word}": word
+    for word in ("approved", "rejected", "confirmed", "overridden", "decided", "expired", "canceled")
 }
 
 
@@ -1375,6 +1376,8 @@ def _votes(found: Comparison, organization: Any) -> None:
         found.same("votes", row, "on_behalf_of_ref", said.get("on_behalf_of") or "")
         for name in ("note_sha256", "result_ref", "result_sha256"):
             found.same("votes", row, name, said.get(name) or "")
+        if row.get("outcome"):  # the answer to a task; bundles from before there were tasks do not have the column
+            found.same("votes", row, "outcome", said.get("outcome"))
     found.all_there("votes", "vote")
 
 

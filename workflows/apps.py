@@ -28,6 +28,7 @@ class WorkflowsConfig(AppConfig):
         from governance.retention.services.erasure import on_erased
         from workflows.definitions.services.proposal import DefinitionPublish
         from workflows.events.services.outbox import on_call, on_published
+        from workflows.kinds.assign_reviewer import KIND as ASSIGN_REVIEWER
         from workflows.kinds.registry import discover
         from workflows.modules.configured import module_private_hosts
         from workflows.modules.services.calls import calls_make
@@ -35,6 +36,8 @@ class WorkflowsConfig(AppConfig):
         from workflows.runs.rules import ACTIONS
         from workflows.runs.selectors.evidence import InstanceCollector
         from workflows.runs.selectors.retention import EVENT, LEFT_OUT, RUN, workflow_export_tables
+        from workflows.runs.services.people import reviewer_assign
+        from workflows.runs.services.performers import performer_register
         from workflows.runs.services.signal import signal_attempt_moved, signal_review_ended
         from workflows.runs.services.signal_follow import step_resume
         from workflows.runs.web import case_panel
@@ -55,6 +58,7 @@ class WorkflowsConfig(AppConfig):
         on_attempt_moved(signal_attempt_moved)
         on_review_ended(signal_review_ended)
         on_step_ready(ready_now)
+        performer_register(ASSIGN_REVIEWER.name, reviewer_assign)
         register_panel(case_panel)
         on_published(outbox_told)
         on_call(calls_make)

@@ -37,6 +37,16 @@ def slack_connection() -> tuple[str, str]:
     return base if base.endswith("/") else f"{base}/", str(getattr(settings, "HOLDPOINT_SLACK_TOKEN", ""))
 
 
+def slack_private_hosts() -> frozenset[str]:
+    """An address that an operator has set by hand may be private."""
+    own = str(getattr(settings, "HOLDPOINT_SLACK_BASE_URL", "") or "")
+    if not own:
+        return http_private_hosts()
+    parts = urlsplit(own)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return http_private_hosts() | {f"{parts.hostname}:{port}"}
+
+
 def deployment_region() -> str:
     return str(settings.DEPLOYMENT_REGION)
 

@@ -24,12 +24,23 @@ class Bulkheads:
 
     Not safe between threads: the caller has a lock. `now` is monotonic, in seconds."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, places: int, *, small: int | None = None, large: int | None = None) -> None:
         self.places = places
-        self.small = max(1, places // 8)
+        self.small = small or max(1, places // 8)
         # Half: a fast receiver that begins to hang has at most so many calls under way.
-        self.large = max(1, places // 2)
+        self.large = large or max(1, places // 2)
         self._known: dict[Hashable, _Standing] = {}
+
+    def known(self) -> list[Any]:
+        """Those that have calls under way, or are fast."""
+        return list(self._known)
+
+    def is_quick(self, receiver: Hashable, *, now: float) -> bool:
+        return self._share(receiver, now) > 0
+
+    def room(self, receiver: Hashable, *, now: float) -> int:
+        """How many more calls its own share allows; `has_room` also looks at the others."""
+        return max(0, (self._share(receiver, now) or self.small) - self.under_way(receiver))
 
     def has_room(self, receiver: Hashable, *, now: float) -> bool:
         share, under_way = self._share(receiver, now), self.under_way(receiver)
@@ -52,6 +63,13 @@ class Bulkheads:
         known.began.remove(began)
         quick = good and now - began <= SLOW_SECONDS
         known.share = min(self.large, max(known.share, self.small) + 1) if quick else 0
+        if not known.began and not known.share:
+            del self._known[receiver]
+
+    def withdraw(self, receiver: Hashable, *, began: float) -> None:
+        """The call that began then was not made: it says nothing about its receiver."""
+        known = self._known[receiver]
+        known.began.remove(began)
         if not known.began and not known.share:
             del self._known[receiver]
 

@@ -18,6 +18,19 @@ class NotAReviewer(RuleBroken):
     violation = ViolationKind.UNAUTHORIZED_DECISION
 
 
+class NotAssigned(RuleBroken):
+    """The workflow assigned this task to another person of the tier.
+
+    The card names who can still decide. If that person is away, an operator can halt the run and go on another way;
+    otherwise the task expires. Holdpoint has recorded that you tried.
+    """
+
+    code = "not-assigned"
+    status = 403
+    title = "Assigned to somebody else"
+    violation = ViolationKind.UNAUTHORIZED_DECISION
+
+
 class AlreadyVoted(RuleBroken):
     """Each person has one vote in a review, also if they stand in for somebody.
 

@@ -1,4 +1,4 @@
-"""Reviews of held attempts and of human-review steps, the votes in them with their signatures, delegations of a
+"""Reviews of held attempts and of workflow steps for people, the votes in them with their signatures, delegations of a
 tier."""
 
 from base64 import b64encode
@@ -52,6 +52,9 @@ class Review(models.Model):
     buckets = models.JSONField(default=list, help_text="How many of which tier, where several must sign.")
     open_tiers = models.JSONField(default=list, help_text="Of the buckets: whose signature still helps.")
     excluded = models.JSONField(default=list, help_text="Commitments of people who may not decide, and why.")
+    task = models.JSONField(
+        null=True, help_text="Of a human task: title, facts, form, outcomes, when it is due, who asked for the run."
+    )
     action_digest = models.CharField(max_length=64)
     status = models.CharField(max_length=12, default=ReviewStatus.REQUESTED.value)
     requested_at = models.DateTimeField()
@@ -75,7 +78,8 @@ class Review(models.Model):
             models.CheckConstraint(condition=Q(approvals_required__gte=1), name="review_needs_somebody"),
             models.CheckConstraint(
                 condition=Q(kind="release", attempt__isnull=False, origin_step=None, expires_at__isnull=False)
-                | Q(kind="human_review", attempt=None, origin_step__isnull=False),
+                | Q(kind="human_review", attempt=None, origin_step__isnull=False, task__isnull=True)
+                | Q(kind="human_task", attempt=None, origin_step__isnull=False),
                 name="review_fits_its_kind",
             ),
             models.UniqueConstraint(
@@ -140,6 +144,8 @@ class ReviewVote(AppendOnlyModel):
     reason_code = models.CharField(max_length=64, blank=True)
     result_ref = models.CharField(max_length=200, blank=True, help_text="Where the overriding judgement is kept.")
     result_sha256 = models.CharField(max_length=64, blank=True)
+    outcome = models.CharField(max_length=64, blank=True, help_text="Of a human task: the one that was chosen.")
+    form = models.JSONField(null=True, help_text="Of a human task: the form as it was filled in.")
     note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     action_digest = models.CharField(max_length=64)
     at = models.DateTimeField()
@@ -158,6 +164,9 @@ class ReviewVote(AppendOnlyModel):
             ),
             models.CheckConstraint(
                 condition=Q(verdict="override") | Q(result_ref="", result_sha256=""), name="vote_result_is_an_override"
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict="answer") | Q(outcome="", form__isnull=True), name="vote_outcome_is_an_answer"
             ),
         ]
 

@@ -29,6 +29,8 @@ class Voice:
     authority: UUID | None
     approves: bool
     tier: str = ""
+    outcome: str = ""
+    """Of a task: the one that the vote chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class Exclusion(StrEnum):
     AUTHORIZED_IT = "authorized_it"
     ALREADY_VOTED = "already_voted"
     REPRESENTED = "represented"
+    ASSIGNED_ELSEWHERE = "assigned_elsewhere"
 
 
 WORDS: dict[Exclusion, str] = {
@@ -159,6 +162,7 @@ WORDS: dict[Exclusion, str] = {
     Exclusion.AUTHORIZED_IT: "authorized this attempt out of quarantine, or stands in for the person who did",
     Exclusion.ALREADY_VOTED: "has voted on this review",
     Exclusion.REPRESENTED: "has voted on this review through a delegate",
+    Exclusion.ASSIGNED_ELSEWHERE: "is not the person whom the workflow assigned it to",
 }
 
 
@@ -185,6 +189,8 @@ class Facts:
     voices: tuple[Voice, ...] = ()
     authorizers: frozenset[UUID] = frozenset()
     """Who authorized the attempt out of quarantine."""
+    assigned: UUID | None = None
+    """The one person whom a workflow assigned the task to, if it did."""
 
     @property
     def barred(self) -> frozenset[UUID]:
@@ -205,8 +211,17 @@ class Mandate:
 
 
 def quorum_for(facts: Facts, *more: Voice) -> Quorum:
+    """Of a task: of the outcome that most people chose so far."""
+    outcomes = {voice.outcome for voice in (*facts.voices, *more) if voice.outcome}
+    found = [quorum_of_outcome(facts, outcome, *more) for outcome in sorted(outcomes or {""})]
+    return max(found, key=lambda quorum: quorum.approvals)
+
+
+def quorum_of_outcome(facts: Facts, outcome: str, *more: Voice) -> Quorum:
+    """How many different people chose this outcome of a task. What others chose does not count for it. Every other
+    review has the outcome "" only."""
     return quorum_of(
-        (*facts.voices, *more),
+        [voice for voice in (*facts.voices, *more) if voice.outcome == outcome],
         buckets=facts.buckets,
         holders=facts.holders,
         barred=facts.barred,
@@ -240,9 +255,12 @@ def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
     if any(person == voice.authority for voice in facts.voices):
         return Exclusion.REPRESENTED
     represented = {row.by for row in facts.delegations if row.to == person}
-    if represented & facts.requesters:
-        return Exclusion.OWN_REQUEST
-    return Exclusion.AUTHORIZED_IT if represented & facts.authorizers else None
+    found = (
+        (represented & facts.requesters, Exclusion.OWN_REQUEST),
+        (represented & facts.authorizers, Exclusion.AUTHORIZED_IT),
+        (facts.assigned not in (None, person), Exclusion.ASSIGNED_ELSEWHERE),
+    )
+    return next((reason for applies, reason in found if applies), None)
 
 
 def excluded_people(facts: Facts) -> dict[UUID, Exclusion]:

@@ -4,10 +4,12 @@ from enum import StrEnum
 
 
 class ReviewKind(StrEnum):
-    """What people are asked: to release a held attempt, or to judge a case for a workflow step."""
+    """What people are asked: to release a held attempt, to judge a case for a workflow step, or to do a task of one,
+    which has outcomes of its own."""
 
     RELEASE = "release"
     HUMAN_REVIEW = "human_review"
+    HUMAN_TASK = "human_task"
 
 
 class ReviewStatus(StrEnum):
@@ -16,6 +18,7 @@ class ReviewStatus(StrEnum):
     REJECTED = "rejected"
     CONFIRMED = "confirmed"
     OVERRIDDEN = "overridden"
+    DECIDED = "decided"
     EXPIRED = "expired"
     CANCELED = "canceled"
 
@@ -26,14 +29,21 @@ class VoteVerdict(StrEnum):
     CONFIRM = "confirm"
     OVERRIDE = "override"
     DECLINE = "decline"
+    ANSWER = "answer"
+    """In a task: one of its outcomes, which the vote names."""
 
 
 VERDICTS_OF: dict[ReviewKind, tuple[VoteVerdict, ...]] = {
     ReviewKind.RELEASE: (VoteVerdict.APPROVE, VoteVerdict.REJECT),
     ReviewKind.HUMAN_REVIEW: (VoteVerdict.CONFIRM, VoteVerdict.OVERRIDE, VoteVerdict.DECLINE),
+    ReviewKind.HUMAN_TASK: (VoteVerdict.ANSWER, VoteVerdict.DECLINE),
 }
+# How a task ends by an outcome that has a name of its own elsewhere; by any other it is decided.
+END_OF_OUTCOME: dict[str, ReviewStatus] = {"approve": ReviewStatus.APPROVED, "reject": ReviewStatus.REJECTED}
 # Verdicts that give what was asked for. The others refuse it, and need a reason code.
-FULFILLING: frozenset[str] = frozenset({VoteVerdict.APPROVE, VoteVerdict.CONFIRM, VoteVerdict.OVERRIDE})
+FULFILLING: frozenset[str] = frozenset(
+    {VoteVerdict.APPROVE, VoteVerdict.CONFIRM, VoteVerdict.OVERRIDE, VoteVerdict.ANSWER}
+)
 
 
 class DelegationState(StrEnum):

@@ -1,9 +1,13 @@
 """Words and symbols of the review pages. Colour is never the only sign: a shape and a word say the same."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django import template
+from django.http import QueryDict
+
+from governance.boundary.rules.forms import shown_value
 
 register = template.Library()
 RISK_SHAPES = {"low": "●", "medium": "◆", "high": "▲"}
@@ -12,7 +16,15 @@ EFFECT_WORDS = {
     "idempotent": "Safe to repeat: the receiver takes the same key once.",
     "once": "Happens at most once, and is never repeated automatically.",
 }
-STATUS_SIGNS = {"approved": "✓", "confirmed": "✓", "overridden": "✓", "rejected": "✕", "expired": "⏱", "canceled": "–"}
+STATUS_SIGNS = {
+    "approved": "✓",
+    "confirmed": "✓",
+    "overridden": "✓",
+    "decided": "✓",
+    "rejected": "✕",
+    "expired": "⏱",
+    "canceled": "–",
+}
 STATE_WORDS = {
     "approved-for-execution": "released, not executed yet",
     "completed": "executed",
@@ -95,6 +107,29 @@ def end_words(row: Any) -> str:
         "upgrade": "ended when Holdpoint was upgraded",
     }
     return words.get(row.end_cause, who or "ended by itself")
+
+
+@register.filter
+def under_name(found: Any, name: str) -> str:
+    """What a mapping says under a name that the template has in a variable; empty if it says nothing."""
+    return str(found.get(name, "")) if isinstance(found, Mapping) else ""
+
+
+@register.filter
+def entered(posted: Any, name: str) -> list[str]:
+    """What was entered into a field of a task's form before it was refused."""
+    return posted.getlist(f"form.{name}") if isinstance(posted, QueryDict) else []
+
+
+@register.filter
+def plain_number(value: Any) -> str:
+    """A number as an input takes it, without separators of thousands."""
+    return str(value)
+
+
+@register.filter
+def value_words(value: Any) -> str:
+    return shown_value(value)
 
 
 @register.filter

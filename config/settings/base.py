@@ -298,7 +298,8 @@ HOLDPOINT_EMAIL_TARGETS = env.dict("HOLDPOINT_EMAIL_TARGETS", default={})
 HOLDPOINT_SLACK_TOKEN = env.str("HOLDPOINT_SLACK_TOKEN", default="")
 HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})
 HOLDPOINT_SLACK_BASE_URL = env.str("HOLDPOINT_SLACK_BASE_URL", default="")
-EMAIL_TIMEOUT = 20
+EMAIL_BACKEND = "governance.outside.mail.TimedEmailBackend"
+EMAIL_TIMEOUT = 20  # for each whole step: connect, one mail, goodbye
 EMAIL_HOST = env.str("EMAIL_HOST", default="localhost")
 # Whether one-time links can be mailed. Without it they are shown once to whoever confirms, and the record says to whom.
 MAIL_REACHES_PEOPLE = bool(env.str("EMAIL_HOST", default=""))

@@ -22,8 +22,8 @@ from config.supervisor.stopping import StopFlag
 from config.supervisor.watch import Watch
 from config.supervisor.witness import make_witness, witness_describe
 
-# Also how long Ctrl-C may have to wait.
-WATCH_SECONDS = 0.2
+# Looking at every process costs something, so it is done seldom; a signal ends the wait.
+WATCH_SECONDS = 1.0
 CHILD_RESTART_DELAY = 1.0
 
 
@@ -185,7 +185,7 @@ class Stack:
         watch = Watch(watched=[*self.servers.embedded, *self.children], first_delays=delays, say=say)
         while not self.stop.requested:
             watch.look()
-            time.sleep(WATCH_SECONDS)
+            self.stop.sleep(WATCH_SECONDS)
 
     def _stop(self) -> None:
         """Ends everything that we forked, then Valkey and PostgreSQL. Further signals change nothing."""

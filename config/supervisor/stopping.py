@@ -1,5 +1,8 @@
 """Ctrl-C and SIGTERM as a flag that every wait checks, so that a signal never interrupts a start halfway."""
 
+import contextlib
+import os
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -16,6 +19,9 @@ class StopFlag:
 
     def __init__(self) -> None:
         self.requested = False
+        # A pipe and no threading.Event: its lock may be held by the very code that the signal interrupts.
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
 
     def install(self) -> None:
         for number in SIGNALS:
@@ -23,6 +29,12 @@ class StopFlag:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.requested = True
+        with contextlib.suppress(BlockingIOError):  # full of earlier signals
+            os.write(self._wake, b".")
+
+    def sleep(self, seconds: float) -> None:
+        """Until the time is over or a signal arrives."""
+        select.select([self._woken], [], [], seconds)
 
     def check(self) -> None:
         """Raises StopRequested after a signal."""

@@ -6,16 +6,18 @@ deadline for the whole exchange and knows whether anything was sent.
 """
 
 import ipaddress
-import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import httpcore
 import httpx
 
+from governance.outside.names import NameNotFoundInTime, addresses_of
+
+LOOK_UP_SECONDS = 10.0
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Ranges of IANA's special-purpose registries that some version of Python reports as public: their tables differ.
@@ -55,12 +57,13 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def resolve(host: str, port: int) -> list[str]:
+def resolve(host: str, port: int, *, seconds: float = LOOK_UP_SECONDS) -> list[str]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return addresses_of(host, port, seconds=seconds)
+    except NameNotFoundInTime as error:
+        raise httpcore.ConnectTimeout("the name was not found in time") from error
     except UnicodeError as error:  # an empty or too long label of the name
         raise AddressRefused("not a name that can be resolved") from error
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def checked_address(
@@ -117,7 +120,8 @@ class GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        address = checked_address(host, port, private_hosts=self.private_hosts)
+        find = partial(resolve, seconds=self.left(timeout))
+        address = checked_address(host, port, private_hosts=self.private_hosts, resolver=find)
         stream = self._inner.connect_tcp(address, port, timeout=self.left(timeout), socket_options=socket_options)
         return GuardedStream(self, stream)
 

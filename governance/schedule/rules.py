@@ -11,12 +11,14 @@ FACTOR = 10
 
 @dataclass(frozen=True, slots=True)
 class ScheduledTask:
-    """One built-in scheduled task. `words` say what it does, for people."""
+    """One built-in scheduled task. `words` say what it does, for people. `swept`: at each interval it is sent only if
+    it has work, but at the latest after so many seconds; 0: it is sent at each."""
 
     name: str
     task: str
     seconds: int
     words: str
+    swept: float = 0.0
 
     @property
     def shortest(self) -> int:
@@ -45,7 +47,7 @@ NO_MARKS = RunMarks()
 
 
 def overdue_seconds(
-    marks: RunMarks, *, seconds: int, since: datetime | None, grace: float, at: datetime
+    marks: RunMarks, *, seconds: int, since: datetime | None, grace: float, at: datetime, swept: float = 0.0
 ) -> float | None:
     """For how long a task is overdue; None if it is not. `since`: when the clock started, because a task that has not
     run yet is only then late. A run that failed does not count as one."""
@@ -53,5 +55,5 @@ def overdue_seconds(
     known = [moment for moment in (last, since) if moment is not None]
     if not known:
         return None
-    late = (at - max(known)).total_seconds() - seconds * 2 - grace
+    late = (at - max(known)).total_seconds() - max(seconds * 2, swept) - grace
     return late if late > 0 else None

@@ -93,7 +93,7 @@ def schedule_standing(*, at: datetime, grace: float) -> list[TaskStanding]:
             seconds=intervals[name],
             altered=_altered(one, rows.get(PREFIX + name), seconds=intervals[name]),
             marks=(own := marks.get(name, NO_MARKS)),
-            overdue=overdue_seconds(own, seconds=intervals[name], since=since, grace=grace, at=at),
+            overdue=overdue_seconds(own, seconds=intervals[name], since=since, grace=grace, at=at, swept=one.swept),
         )
         for name, one in scheduled_tasks().items()
     ]

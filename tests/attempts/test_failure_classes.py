@@ -129,7 +129,7 @@ def test_an_adapter_that_fails_is_recorded_and_not_tried_again(
 def test_mail_that_the_server_does_not_take_is_recorded_and_not_sent_again(
     cast: Cast, caller: Any, settings: Any
 ) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "governance.outside.mail.TimedEmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
     settings.HOLDPOINT_EMAIL_TARGETS = {"clinic/close-case": "desk@clinic.example"}
     contract(cast, adapter="email")

@@ -1,13 +1,17 @@
 """An outage of Holdpoint postpones the deadline of a hold and the end of a lease, and approves nothing."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
 
 from attempts.execution.services.lease_expire import leases_expire
+from attempts.execution.services.queue import queue_dispatch
+from attempts.lifecycle.services.slots import slots_release
 from attempts.reviews.models import Review
 from attempts.reviews.services.clock import reviews_expire
+from config.stuck import stuck
 from governance.outages.models import ClockBeat, OutageInterval
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution import support as execution
@@ -119,3 +123,46 @@ def test_a_lease_that_is_over_in_spite_of_the_outage_ends_at_its_fair_end(cast: 
     assert found.state == "failed-quarantined"
     assert found.ended_at is not None
     assert abs(found.ended_at - ends - timedelta(seconds=10)) < timedelta(seconds=1)
+
+
+def waits_for_a_slot(cast: Cast, *, ended: float) -> UUID:
+    """An attempt whose wait for a slot ended so many seconds ago, by its row."""
+    execution.contract(cast)
+    attempt_id = execution.asked(cast.api("attempts:create"))
+    with every_tenant():
+        slots_release(attempt_id=attempt_id)
+    until = f"statement_timestamp() - interval '{ended} s'"
+    execution.change(attempt_id, f"next_eligible_at = NULL, queued_until = {until}")
+    return attempt_id
+
+
+def slots_given() -> int:
+    with every_tenant():
+        return queue_dispatch()
+
+
+def test_an_attempt_waits_longer_for_a_slot_by_the_outage_and_still_gets_one(cast: Cast) -> None:
+    attempt_id = waits_for_a_slot(cast, ended=10)
+    outage(began=60, seconds=50)
+    assert stuck_attempts() == 0
+    assert slots_given() == 1
+    assert (execution.attempt(attempt_id).state, execution.attempt(attempt_id).queued_until) == (
+        "approved-for-execution",
+        None,
+    )
+
+
+def test_one_that_waited_too_long_in_spite_of_the_outage_is_denied_at_its_fair_end(cast: Cast) -> None:
+    attempt_id = waits_for_a_slot(cast, ended=100)
+    promised = execution.attempt(attempt_id).queued_until
+    outage(began=200, seconds=20)
+    assert stuck_attempts() == 1
+    assert slots_given() == 0
+    found = execution.attempt(attempt_id)
+    assert promised is not None
+    assert (found.state, found.reason_code) == ("preflight-denied", "concurrency_limit")
+    assert found.ended_at == promised + timedelta(seconds=20)
+
+
+def stuck_attempts() -> int:
+    return stuck(at=timezone.now())["attempts"].count

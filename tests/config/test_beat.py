@@ -15,16 +15,20 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask, PeriodicTasks
 
+from attempts.notify.models import CaseNotice, NotificationRoute
+from attempts.notify.services.cases import case_opened
 from attempts.notify.tasks import notifications_send_task
 from config import due
 from config.beat import DueScheduler
 from config.celery import SCHEDULE
 from config.celery import app as celery_app
 from config.due import ASK, DUE, SWEEP_SECONDS, DueLook, due_now
+from governance.schedule.hooks import scheduled_tasks
 from governance.schedule.rules import NO_MARKS, RunMarks, overdue_seconds
 from governance.schedule.selectors import PREFIX
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import Clinic, set_deadline
+from tests.attempts.test_quarantine import quarantined
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
 from tests.plans import only_these_indexes
@@ -52,8 +56,12 @@ def test_every_name_is_a_scheduled_task_and_the_sweep_comes_before_one_counts_as
     assert "heartbeat" not in DUE
     swept = RunMarks(began=(at := timezone.now()), ended=at)
     late = timedelta(seconds=SWEEP_SECONDS + 10)
-    assert overdue_seconds(swept, seconds=1, since=None, grace=60, at=at + late) is None
-    assert overdue_seconds(NO_MARKS, seconds=1, since=at, grace=60, at=at + late) is None
+    for one in scheduled_tasks().values():
+        given = {"seconds": one.seconds, "grace": 60.0, "at": at + late, "swept": one.swept}
+        assert (one.swept == SWEEP_SECONDS) is (one.name in DUE)
+        if one.swept:
+            assert overdue_seconds(swept, since=None, **given) is None
+            assert overdue_seconds(NO_MARKS, since=at, **given) is None
 
 
 def test_with_nothing_to_do_nothing_is_due(sealed: None) -> None:
@@ -77,6 +85,9 @@ def test_what_each_tick_would_do_is_seen(cast: Cast, sealed: None) -> None:
 
 def test_holds_are_seen_when_they_are_over_and_runs_when_they_wait_for_a_slot(cast: Cast) -> None:
     held = Clinic(cast).hold()
+    assert "notifications-send" not in due_now(), "nobody is told: no task would ever mark it as announced"
+    with every_tenant():
+        NotificationRoute.objects.create(organization=cast.organization, channel="email", created_at=timezone.now())
     assert "notifications-send" in due_now()
     assert {"reviews-expire", "instances-hand-out"} & due_now() == set()
     set_deadline(held, seconds=-1)
@@ -86,6 +97,15 @@ def test_holds_are_seen_when_they_are_over_and_runs_when_they_wait_for_a_slot(ca
     world.start()
     assert "instances-hand-out" in due_now()
     assert notifications_send_task is not None
+
+
+def test_a_notice_of_a_case_that_is_to_be_tried_again_is_seen(cast: Cast) -> None:
+    with every_tenant():
+        case_opened(quarantined(cast), at=timezone.now())
+    assert "notifications-send" in due_now()
+    with every_tenant():
+        CaseNotice.objects.update(next_try_at=timezone.now() + timedelta(hours=1))
+    assert "notifications-send" not in due_now()
 
 
 QUESTION_READS = (
@@ -102,6 +122,8 @@ QUESTION_READS = (
     "delivery_due",
     "notification_due",
     "notification_refresh",
+    "case_notice_due",
+    "route_once",
     "review_unannounced",
     "bulk_unfinished",
     "erasure_unfinished",
@@ -193,6 +215,35 @@ def test_beat_asks_for_changes_of_the_schedule_every_few_seconds_and_not_at_ever
     PeriodicTasks.update_changed()
     made._compared = float("-inf")
     assert PREFIX + "heartbeat" not in made.schedule
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_pass_sends_everything_whose_interval_is_over_and_nothing_twice(
+    clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def noted(_: Any, entry: Any, producer: Any = None) -> None:
+        sent.append(entry.name.removeprefix(PREFIX))
+
+    monkeypatch.setattr(DueScheduler, "apply_entry", noted)
+    made = scheduler()
+    made.producer = None
+
+    def passes(seconds: float) -> list[str]:
+        clock(seconds)
+        sent.clear()
+        assert 0 < made.tick() <= 1
+        return sorted(sent)
+
+    every = {name: seconds for name, (_, seconds) in SCHEDULE.items()}
+    assert set(passes(0)) >= set(every)
+    assert passes(0) == []
+    assert passes(1) == [name for name in sorted(every) if every[name] == 1]
+    assert passes(1) == [name for name in sorted(every) if every[name] <= 2]
+    late = passes(7)
+    assert late == [name for name in sorted(every) if every[name] <= 5], "what was missed is not made up for"
+    assert passes(1) == [name for name in sorted(every) if every[name] in (1, 5, 10)]
 
 
 def test_ending_writes_nothing() -> None:

@@ -35,6 +35,14 @@ def edge(seasoned_home: Any) -> Any:
         yield Edge(server.port, server.demo, seconds=SECONDS)
 
 
+@pytest.fixture(scope="module")
+def bare_edge(seasoned_home: Any) -> Any:
+    """Without a proxy: every connection counts for its address, loopback too."""
+    limits = {"WEB_HEAD_SECONDS": "4", "WEB_BODY_SECONDS": "4", "WEB_CONNECTIONS_PER_ADDRESS": "50", "WEB_PROXIES": ""}
+    with server_running(seasoned_home, **limits) as server:
+        yield Edge(server.port, server.demo, seconds=SECONDS)
+
+
 def answered(asked: Asked, what: str) -> None:
     sys.stdout.write(f"\nedge, {what}: {asked}\n")  # shown with -s, and when it fails
     assert not asked.faults, (what, str(asked), asked.faults)
@@ -57,6 +65,14 @@ def test_health_and_intake_are_answered_beside(edge: Edge, what: str) -> None:
         asked = ask(edge, times=20, pause=0.2)
         assert attack
     answered(asked, what)
+
+
+@pytest.mark.parametrize("what", list(ATTACKS)[:3])
+def test_without_a_proxy_they_are_answered_too_even_from_the_address_of_the_attack(bare_edge: Edge, what: str) -> None:
+    with ATTACKS[what](bare_edge) as attack:
+        asked = ask(bare_edge, times=10, pause=0.1)
+        assert attack
+    answered(asked, f"{what}, no proxy")
 
 
 def test_a_body_that_comes_in_pieces_is_read_when_it_is_whole_and_makes_one_attempt(edge: Edge) -> None:

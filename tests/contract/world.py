@@ -25,9 +25,12 @@ from attempts.notify.models import ChatIdentity, Notification
 from attempts.notify.services.chat_workspace import workspace_connect
 from attempts.notify.states import NotifyKind
 from attempts.proposals.models import ShutdownProposal
+from attempts.reviews.models import Review
+from attempts.reviews.services.human_task import TaskAsked, human_task_open
 from config.demo.contracts import DemoContract, contract_make
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
+from governance.boundary.rules.forms import EMPTY_FORM
 from governance.evidence.services.build import evidence_build
 from governance.identity.services.providers import identity_provider_create
 from governance.people.models import User
@@ -84,7 +87,7 @@ class World:
         self.stranger = self._person("stranger", "other")
         self.people = Cast.session(self.everybody)
         self.ids: dict[str, list[str]] = {}
-        self.special: dict[str, dict[str, str]] = {}
+        self.special: dict[str, dict[str, Any]] = {}
         self.values: dict[str, Any] = {"org_id": self.facts["organization"]["id"]}
         self.query = {"org_id": self.facts["organization"]["id"]}
         self.headers = {"X-Purpose": "audit"}
@@ -110,7 +113,7 @@ class World:
         with every_tenant():
             user = person_create(actor=SYSTEM, at=timezone.now(), username=username, is_staff=True)
             where = Organization.objects.get(slug=organization)
-            for role in PERMISSIONS_OF_ROLE:
+            for role in (*PERMISSIONS_OF_ROLE, "reviewer:customer_clinician"):
                 person_role_give(**give, user=user, organization=where, role=role)
         return user
 
@@ -188,6 +191,7 @@ class World:
 
     def _reviews(self, asked: str, claimed: str) -> None:
         self.values["action_digest"] = self.get(f"/reviews/{asked}")["action_digest"]
+        self.values["outcome"] = "approve"
         self.special["reviews_reject"] = {"reason_code": "reviewer_wrong_target"}
         self.post(f"/reviews/{claimed}/claim", client=self.people)
         ends = (timezone.now() + timedelta(days=7)).isoformat()
@@ -237,6 +241,29 @@ class World:
         for name in ("confirm", "override", "decline"):
             self.special[f"reviews_{name}"] = dict(card)
         self.special["reviews_decline"]["reason_code"] = "not_my_speciality"
+        task = str(self._task().id)
+        self.special["reviews_decide"] = {
+            "review_id": task,
+            "action_digest": "5" * 64,
+            "outcome": "approve",
+            "form": {},
+        }
+
+    @staticmethod
+    def _task() -> Review:
+        shown = {"title": "Release", "facts": {}, "form": EMPTY_FORM, "outcomes": ["approve"], "approvals": 1}
+        with every_tenant(), transaction.atomic():
+            asked = TaskAsked(
+                organization_id=Organization.objects.get(slug="demo").id,
+                origin_step=uuid4(),
+                tier="customer_clinician",
+                step_kind="human_task",
+                shown=shown,
+                digest="5" * 64,
+                context_ref="case/4711",
+                expires_at=timezone.now() + timedelta(days=1),
+            )
+            return human_task_open(asked=asked, actor=SYSTEM, at=timezone.now())
 
     def _kept(self, changes: dict[str, Any]) -> str:
         """An event for which there is no run."""

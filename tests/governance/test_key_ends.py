@@ -181,7 +181,7 @@ def test_without_a_mail_server_a_notice_waits_and_is_sent_later(account: Service
     ending(account, days=5)
     working = settings.EMAIL_BACKEND
     settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = (
-        "django.core.mail.backends.smtp.EmailBackend",
+        "governance.outside.mail.TimedEmailBackend",
         "127.0.0.1",
         1,
     )

@@ -82,18 +82,20 @@ class Answer:
     seconds: float
 
 
-def get(url: str, *, headers: Mapping[str, str] | None = None, method: str = "GET") -> Answer:
+def get(
+    url: str, *, headers: Mapping[str, str] | None = None, method: str = "GET", body: bytes | None = None
+) -> Answer:
     """One request to a running stack; error statuses are answers too."""
     began = time.monotonic()
-    request = urllib.request.Request(url, headers=dict(headers or {}), method=method)  # noqa: S310
+    request = urllib.request.Request(url, data=body, headers=dict(headers or {}), method=method)  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=20) as found:  # noqa: S310
             status, kind, text = found.status, found.headers.get("Content-Type", ""), found.read()
     except urllib.error.HTTPError as error:
         with error:
             status, kind, text = error.code, error.headers.get("Content-Type", ""), error.read()
-    body = json.loads(text) if "json" in kind else {}
-    return Answer(status=status, content_type=kind, body=body, seconds=time.monotonic() - began)
+    found_body = json.loads(text) if "json" in kind else {}
+    return Answer(status=status, content_type=kind, body=found_body, seconds=time.monotonic() - began)
 
 
 @dataclass

@@ -91,7 +91,8 @@ def _arrays(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 def _objects(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if "properties" not in schema:
         keys = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
-        return st.dictionaries(keys, values_of(schema["additionalProperties"]), max_size=3)
+        inside = schema.get("additionalProperties", {"type": "integer"})  # without it: anything
+        return st.dictionaries(keys, values_of(inside), max_size=3)
     fields = {name: values_of(field) for name, field in schema["properties"].items()}
     required = {name: field for name, field in fields.items() if name in schema["required"]}
     optional = {name: field for name, field in fields.items() if name not in schema["required"]}

@@ -226,12 +226,15 @@ def halt_step(run: Run, step: StepState, at: datetime, *, before: str) -> None:
     else:
         run.state.tokens.halted = step.id
     step_close(step, StepStatus.COMPLETED, at)
-    halt(run, at, reason_code=run.step(step).params["reason_code"], step=step, resume=before)
+    params = run.step(step).params
+    halt(run, at, reason_code=params["reason_code"], step=step, resume=before, note=params.get("note", ""))
 
 
-def halt(run: Run, at: datetime, *, reason_code: str, step: StepState | None = None, resume: str = "") -> None:
+def halt(
+    run: Run, at: datetime, *, reason_code: str, step: StepState | None = None, resume: str = "", note: str = ""
+) -> None:
     """`step` is where it halts, and where resuming goes on, unless `resume` names another step of its scope. Without
-    one: wherever it stands."""
+    one: wherever it stands. `note`: what the definition says about it; receivers are told."""
     state = run.state
     turns = [Turn(step.scope, resume or step.step_id)] if step else []
     if state.tokens is not None:
@@ -243,6 +246,7 @@ def halt(run: Run, at: datetime, *, reason_code: str, step: StepState | None = N
     state.halt_step_id = step.step_id if step else first
     state.resume_step_id = first
     payload = {"instance_id": str(state.id), "halt_step_id": state.halt_step_id, "reason_code": reason_code}
+    payload |= {"reason_note": note} if note else {}
     run.effects.append(Emit("workflow.halted", payload))
 
 

@@ -3,11 +3,19 @@
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, CODE, CONTEXT, DIAGNOSES, REFERENCE, closed, snapshot
 
+# Where an overriding judgement is kept, and its hash. The judgement itself stays in the reviewer's own system.
+_KEPT: Json = {"type": "string", "minLength": 1, "maxLength": 200}
 _RESULT = closed(
-    {"decision": {"enum": ["confirm", "override"]}, "reviewer_id": REFERENCE, "diagnoses": DIAGNOSES},
-    optional=("diagnoses",),
+    {
+        "decision": {"enum": ["confirm", "override"]},
+        "reviewer_id": REFERENCE,
+        "diagnoses": DIAGNOSES,
+        "result_ref": _KEPT,
+        "result_sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "a SHA-256 in hexadecimal"},
+    },
+    optional=("diagnoses", "result_ref", "result_sha256"),
 )
-_FIELDS: tuple[str, ...] = ("decision", "reviewer_id", "diagnoses")
+_FIELDS: tuple[str, ...] = ("decision", "reviewer_id", "diagnoses", "result_ref", "result_sha256")
 
 
 def _payload(params: Json, context: Json) -> Json:

@@ -35,7 +35,7 @@ def faults(kind: StepKind) -> list[str]:
 def _never_answers(kind: StepKind) -> bool:
     if kind.is_terminal or kind.instant is not None or kind.block or kind.timer is not None or kind.bind is not None:
         return False
-    if kind.waits or kind.performed:
+    if kind.waits or kind.performed or (kind.human_tier and kind.request is None):
         return kind.completion is None or kind.answer is None
     return kind.request is None or kind.completion is None or kind.answer is None
 

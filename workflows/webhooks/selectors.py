@@ -1,8 +1,8 @@
 """Reads webhook endpoints, secrets, deliveries and tries, and finds what is due."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -30,7 +30,8 @@ WHERE d.organization_id = %s AND d.state <> 'archived' AND step.value ->> 'kind'
 # is a loose index scan: it visits only endpoints with something pending. A failing endpoint gets one try at a time.
 # Within a subject in order: an earlier delivery delays the later ones, but only for its first failures, or one bad
 # event would stop all news of its run for days. "(SELECT 1 ...) IS NULL" and not NOT EXISTS: of that the planner makes
-# a join that reads everything pending.
+# a join that reads everything pending. Quick endpoints and the others have a limit each: hundreds that hang, with older
+# deliveries, must not fill the whole answer.
 DUE = """
 WITH RECURSIVE waiting AS (
     (SELECT endpoint_id FROM workflows_webhookdelivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
@@ -39,18 +40,23 @@ WITH RECURSIVE waiting AS (
         WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1)
     FROM waiting w WHERE w.endpoint_id IS NOT NULL
 )
-SELECT due.id, e.id, e.failures FROM waiting w JOIN workflows_webhookendpoint e ON e.id = w.endpoint_id
-CROSS JOIN LATERAL (
-    SELECT d.id, d.next_try_at FROM workflows_webhookdelivery d
-    WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.next_try_at <= %(at)s AND (
-        SELECT 1 FROM workflows_webhookdelivery earlier
-        WHERE earlier.endpoint_id = e.id AND earlier.subject_id = d.subject_id AND earlier.state = 'pending'
-            AND earlier.number < d.number AND earlier.failures < %(patient)s LIMIT 1) IS NULL
-    ORDER BY d.next_try_at, d.id LIMIT greatest(0, CASE WHEN e.failures > 0 THEN 1 ELSE %(each)s END
-        - coalesce((%(under_way)s::jsonb ->> e.id::text)::integer, 0))
-) due
-WHERE e.enabled AND (e.held_until IS NULL OR e.held_until <= %(at)s)
-ORDER BY due.next_try_at, due.id LIMIT %(most)s
+SELECT id, endpoint_id, failures FROM (
+    SELECT due.id, e.id AS endpoint_id, e.failures, due.next_try_at,
+        row_number() OVER (PARTITION BY e.id = ANY (%(quick)s) ORDER BY due.next_try_at, due.id) AS place
+    FROM waiting w JOIN workflows_webhookendpoint e ON e.id = w.endpoint_id
+    CROSS JOIN LATERAL (
+        SELECT d.id, d.next_try_at FROM workflows_webhookdelivery d
+        WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.next_try_at <= %(at)s AND (
+            SELECT 1 FROM workflows_webhookdelivery earlier
+            WHERE earlier.endpoint_id = e.id AND earlier.subject_id = d.subject_id AND earlier.state = 'pending'
+                AND earlier.number < d.number AND earlier.failures < %(patient)s LIMIT 1) IS NULL
+        ORDER BY d.next_try_at, d.id LIMIT greatest(0, CASE
+            WHEN e.failures > 0 THEN 1 - coalesce((%(under_way)s::jsonb ->> e.id::text)::integer, 0)
+            ELSE coalesce((%(rooms)s::jsonb ->> e.id::text)::integer, %(default)s) END)
+    ) due
+    WHERE e.enabled AND (e.held_until IS NULL OR e.held_until <= %(at)s)
+) found
+WHERE place <= %(most)s ORDER BY next_try_at, id
 """
 
 # The oldest due delivery of each endpoint, by the same loose index scan.
@@ -94,14 +100,36 @@ class DueDelivery:
     failures: int
 
 
-def deliveries_due(*, at: datetime, each: int, most: int, under_way: Mapping[UUID, int]) -> list[DueDelivery]:
-    """Deliveries of all organizations that may be sent now; nothing is locked. `each`: how many at once to one
-    endpoint; `under_way`: how many of these the caller has in progress."""
-    busy = json.dumps({str(endpoint_id): count for endpoint_id, count in under_way.items()})
-    given: dict[str, Any] = {"at": at, "each": each, "most": most, "under_way": busy, "patient": PATIENCE}
+@dataclass(frozen=True, slots=True)
+class EndpointRooms:
+    """How many more deliveries each endpoint may get now; `default`: one that is not named. `quick`: those that are
+    known to answer quickly. `under_way`: how many the caller has in progress."""
+
+    default: int = 4
+    rooms: Mapping[UUID, int] = field(default_factory=dict)
+    quick: Sequence[UUID] = ()
+    under_way: Mapping[UUID, int] = field(default_factory=dict)
+
+
+def deliveries_due(*, at: datetime, most: int, rooms: EndpointRooms) -> list[DueDelivery]:
+    """Deliveries of all organizations that may be sent now, the oldest first; nothing is locked. At most `most` to
+    quick endpoints, and as many to others."""
+    given: dict[str, Any] = {
+        "at": at,
+        "most": most,
+        "quick": list(rooms.quick),
+        "rooms": _by_id(rooms.rooms),
+        "under_way": _by_id(rooms.under_way),
+        "default": rooms.default,
+        "patient": PATIENCE,
+    }
     with connection.cursor() as cursor:
         cursor.execute(DUE, given)
         return [DueDelivery(*row) for row in cursor.fetchall()]
+
+
+def _by_id(counts: Mapping[UUID, int]) -> str:
+    return json.dumps({str(endpoint_id): count for endpoint_id, count in counts.items()})
 
 
 def endpoint_list(*, enabled: bool | None = None) -> QuerySet[WebhookEndpoint]:

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from reasoncodes.base.tenancy import every_tenant
 from workflows.webhooks.configured import webhook_private_hosts
-from workflows.webhooks.services.deliver import deliveries_send
 from workflows.webhooks.services.gather import deliveries_trim, ledger_gather
+from workflows.webhooks.services.sender import deliveries_send
 
 
 @shared_task(name="workflows.tasks.webhooks_gather")

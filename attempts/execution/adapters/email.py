@@ -1,6 +1,8 @@
 """Sends a mail that names the references, through Django's backend. Its effect is `once`: mail is not deduplicated."""
 
 import smtplib
+import time
+from typing import Any
 
 from django.core.mail import EmailMessage, get_connection
 
@@ -20,7 +22,9 @@ class EmailAdapter:
         recipient = email_target(call.route)
         if not recipient:
             return failure("target_not_configured")
-        connection = get_connection(fail_silently=False)
+        connection: Any = get_connection(fail_silently=False, timeout=call.seconds)
+        # One limit for connecting, sending and the goodbye together.
+        connection.ends_at = time.monotonic() + call.seconds
         # Opened separately: an error here proves that nothing was sent, an error while sending does not.
         try:
             connection.open()

@@ -1,17 +1,14 @@
 """Posts a message to a Slack channel. Its effect is `once`, because Slack does not deduplicate messages."""
 
-import http.client
-import socket
-from urllib.error import URLError
+import json
 
-from slack_sdk import WebClient
-from slack_sdk.errors import SlackApiError, SlackClientError
+import httpx
 
 from attempts.execution.adapters.base import AdapterCall, Outcome, failure, success, unknown
-from attempts.execution.configured import slack_channel, slack_connection
+from attempts.execution.configured import slack_channel, slack_connection, slack_private_hosts
+from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 
-# Errors that prove that nothing was sent. Any other error of the connection may have come after the message.
-NOTHING_SENT = (ConnectionRefusedError, socket.gaierror)
+READ_LIMIT_BYTES = 64 * 1024  # an answer without end must not occupy a worker
 
 
 class SlackAdapter:
@@ -27,18 +24,43 @@ class SlackAdapter:
         base_url, token = slack_connection()
         if not channel or not token:
             return failure("target_not_configured")
-        # No retry handlers: by default the library repeats a request after a lost connection, and the message could
-        # appear twice.
-        client = WebClient(token=token, base_url=base_url, timeout=max(1, int(call.seconds)), retry_handlers=[])
+        url, private = f"{base_url}chat.postMessage", slack_private_hosts()
+        # Not Slack's library: its limit is for single reads, and it has none for looking the name up.
+        backend = GuardedBackend(private_hosts=private, seconds=call.seconds)
         try:
-            answer = client.chat_postMessage(channel=channel, text=_slack_text(call))
-        except SlackApiError as error:
-            return failure("refused", status=int(getattr(error.response, "status_code", 0) or 0))
-        except URLError as error:
-            return failure("no_connection") if isinstance(error.reason, NOTHING_SENT) else unknown("connection")
-        except (OSError, http.client.HTTPException, SlackClientError):
-            return unknown("connection")
-        return success(status=int(answer.status_code or 200))
+            url_check(url, private_hosts=private)
+            with guarded_client(backend) as client:
+                return _posted(client, url, token, {"channel": channel, "text": _slack_text(call)})
+        except AddressRefused:
+            return failure("address_refused")
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            why = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
+            return unknown(why) if backend.sent else failure("no_connection")
+
+
+def _posted(client: httpx.Client, url: str, token: str, body: dict[str, str]) -> Outcome:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json; charset=utf-8"}
+    with client.stream("POST", url, content=json.dumps(body), headers=headers) as response:
+        read = b""
+        for chunk in response.iter_bytes():
+            read += chunk
+            if len(read) > READ_LIMIT_BYTES:
+                return unknown("connection")
+    return _slack_outcome(response.status_code, read)
+
+
+def _slack_outcome(status: int, read: bytes) -> Outcome:
+    """Slack says `ok` in the body; a refusal proves that nothing was posted. Anything else may have come after the
+    message."""
+    try:
+        answer = json.loads(read)
+    except ValueError:
+        answer = None
+    ok = answer.get("ok") if isinstance(answer, dict) else None
+    if ok is True and status == 200:
+        return success(status=status)
+    refused = ok is False or status == 429 or 300 <= status < 500
+    return failure("refused", status=status) if refused else unknown("connection")
 
 
 def _slack_text(call: AdapterCall) -> str:

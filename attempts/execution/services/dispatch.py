@@ -29,7 +29,7 @@ from attempts.quarantine.services.open import category_for
 from attempts.quarantine.states import QuarantineCategory
 from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.tenancy import every_tenant
-from reasoncodes.base.trace import span
+from reasoncodes.base.trace import lines_about, span
 
 log = structlog.get_logger("holdpoint.dispatch")
 # The outcome must be recorded before the lease ends: otherwise it is late evidence, and the attempt goes to quarantine
@@ -53,7 +53,7 @@ def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | 
 def attempt_execute(*, attempt_id: UUID, now: Callable[[], datetime]) -> Executed:
     """The same, with the outcome of the call."""
     crash_point("before_lease")
-    with every_tenant():
+    with every_tenant(), lines_about(attempt_id=attempt_id):
         # Monotonic, and from before the lease: a clock that jumps must not make the call outlast the lease.
         began = time.monotonic()
         leases = attempt_lease(
@@ -70,7 +70,9 @@ def attempt_execute(*, attempt_id: UUID, now: Callable[[], datetime]) -> Execute
         granted = leases.granted[0]
         outcome = _call(granted, seconds=CALL_SECONDS - (time.monotonic() - began))
         crash_point("after_answer")
-        return Executed(_record(granted, outcome, at=now()), outcome)
+        state = _record(granted, outcome, at=now())
+        log.info("attempt_executed", adapter=granted.attempt.connector, outcome=outcome.kind.value, state=state)
+        return Executed(state, outcome)
 
 
 def _worker_name() -> str:
@@ -92,7 +94,7 @@ def _call(granted: Granted, *, seconds: float) -> Outcome:
     except Exception as error:
         # Any error that the adapter did not foresee may have come after it sent something, so the outcome is unknown.
         # As a failure it could be retried, and the side effect would happen twice.
-        log.error("adapter_raised", adapter=attempt.connector, attempt_id=str(attempt.id), error=type(error).__name__)
+        log.error("adapter_raised", adapter=attempt.connector, error=type(error).__name__)
         return unknown("adapter_raised")
 
 
@@ -123,7 +125,7 @@ def _record(granted: Granted, outcome: Outcome, *, at: datetime) -> str | None:
         return str(_report(attempt, outcome, report, actor, at).state)
     except LeaseLost:
         # The report is kept as late evidence; the attempt is already someone else's, or in quarantine.
-        log.warning("lease_lost", attempt_id=str(attempt.id), fence=attempt.lease_token)
+        log.warning("lease_lost", fence=attempt.lease_token)
         return None
 
 

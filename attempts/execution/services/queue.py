@@ -3,8 +3,9 @@ that waited too long."""
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +14,15 @@ from django.db import connection
 from attempts.execution.rules import FairRound, Share
 from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.services.due import each_due
 from attempts.lifecycle.services.freed import slots_wanted
-from attempts.lifecycle.services.slots import slot_take
+from attempts.lifecycle.services.slots import slot_take, wait_seconds
 from attempts.lifecycle.services.transition import entry_build
 from attempts.lifecycle.states import SlotScope
 from attempts.quarantine.services.open import attempt_refuse
+from attempts.reviews.selectors.reviews import database_now
+from governance.outages.selectors import deadline_in_force, lost_lately
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import CLOCK
 
@@ -27,12 +31,19 @@ from reasoncodes.base.actors import CLOCK
 LOOK_AHEAD = 20
 MOST_PAGES = 50  # per organization and workflow in one run
 MOST_PER_TICK = 200  # bounds one run of the scheduled task; the next one goes on
+LATE_PAGES = 5  # of so many each, for those that waited too long
+# By key, as for leases: rows that an outage gave more time would otherwise fill the first page.
 TIMED_OUT = """
-SELECT id FROM attempts_attempt WHERE queued_until <= statement_timestamp() ORDER BY queued_until LIMIT %s
+SELECT queued_until, id FROM attempts_attempt
+WHERE queued_until <= statement_timestamp() AND (queued_until, id) > (%s, %s)
+ORDER BY queued_until, id LIMIT %s
 """
+START = ("-infinity", UUID(int=0))
+# Who answers for the service that asked. A subquery and no join, so that the queue is always read by its index.
+_PERSON = "coalesce((SELECT c.responsible_id::text FROM governance_serviceaccount c WHERE c.id = a.caller_id), '')"
 # The oldest attempts of each queue (organization and workflow). The recursion jumps from queue to queue by the index
 # `attempt_queue_order`: a DISTINCT would read every waiting row, so that one long queue would slow down all others.
-WAITING = """
+WAITING = f"""
 WITH RECURSIVE line AS (
     (SELECT organization_id, workflow_slug FROM attempts_attempt WHERE queued_until IS NOT NULL
      ORDER BY organization_id, workflow_slug LIMIT 1)
@@ -48,21 +59,20 @@ SELECT head.id, line.organization_id, line.workflow_slug, head.patient_context_r
     organization.capacity_units
 FROM line JOIN governance_organization organization ON organization.id = line.organization_id
 CROSS JOIN LATERAL (
-    SELECT a.id, a.patient_context_ref, coalesce(c.responsible_id::text, '') AS person
-    FROM attempts_attempt a JOIN governance_serviceaccount c ON c.id = a.caller_id
+    SELECT a.id, a.patient_context_ref, {_PERSON} AS person FROM attempts_attempt a
     WHERE a.organization_id = line.organization_id AND a.workflow_slug = line.workflow_slug
-      AND a.queued_until > statement_timestamp()
+      AND a.queued_until > %s
     ORDER BY a.id LIMIT %s
 ) head
 ORDER BY head.id
-"""
-NEXT = """
-SELECT a.id, a.patient_context_ref, coalesce(c.responsible_id::text, '')
-FROM attempts_attempt a JOIN governance_serviceaccount c ON c.id = a.caller_id
-WHERE a.organization_id = %s AND a.workflow_slug = %s AND a.queued_until > statement_timestamp()
-    AND a.id > %s AND a.patient_context_ref <> ALL(%s) AND coalesce(c.responsible_id::text, '') <> ALL(%s)
+"""  # noqa: S608
+NEXT = f"""
+SELECT a.id, a.patient_context_ref, {_PERSON} FROM attempts_attempt a
+WHERE a.organization_id = %s AND a.workflow_slug = %s AND a.queued_until > %s
+    AND a.id > %s AND a.patient_context_ref <> ALL(%s) AND {_PERSON} <> ALL(%s)
 ORDER BY a.id LIMIT %s
-"""
+"""  # noqa: S608
+LOCK = "SELECT 1 FROM attempts_attempt WHERE id = %s AND queued_until IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED"
 UNDER_WAY = """
 SELECT organization_id, count(*) FROM attempts_slot WHERE organization_id = ANY(%s) GROUP BY organization_id
 """
@@ -105,25 +115,47 @@ class Full:
 
 def queue_dispatch() -> int:
     """Denies attempts that waited too long, then gives out free slots. Returns how many attempts got theirs."""
-    with connection.cursor() as cursor:
-        cursor.execute(TIMED_OUT, [MOST_PER_TICK])
-        late = [row[0] for row in cursor.fetchall()]
-    each_due(late, _time_out, tick="queue_time_out")
-    return _dispatch(_waiting())
+    each_due(_late(), _time_out, tick="queue_time_out")
+    # What an outage gave more time still waits, although its row says that its wait is over.
+    now = database_now()
+    since = now - lost_lately(now)
+    return _dispatch(_waiting(since), since)
 
 
-def _waiting() -> list[QueuedAttempt]:
+def _late() -> Iterator[UUID]:
+    after: tuple[datetime | str, UUID] = START
+    for _ in range(LATE_PAGES):
+        with connection.cursor() as cursor:
+            cursor.execute(TIMED_OUT, [*after, MOST_PER_TICK])
+            rows = cursor.fetchall()
+        yield from (row[1] for row in rows)
+        if len(rows) < MOST_PER_TICK:
+            return
+        after = rows[-1]
+
+
+def _waiting(since: datetime) -> list[QueuedAttempt]:
     with connection.cursor() as cursor:
-        cursor.execute(WAITING, [LOOK_AHEAD])
+        cursor.execute(WAITING, [since, LOOK_AHEAD])
         return [QueuedAttempt(*row) for row in cursor.fetchall()]
+
+
+def queue_deadline(attempt: Attempt, *, now: datetime) -> datetime | None:
+    """When its wait is really over: time in which Holdpoint gave out no slots does not count. The row keeps what was
+    promised."""
+    if attempt.queued_until is None or attempt.queued_until > now:
+        return attempt.queued_until
+    seconds = wait_seconds(documents_of(attempt)["concurrency_and_locks"], is_step=attempt.origin_step is not None)
+    return deadline_in_force(attempt.queued_until, began=attempt.queued_until - timedelta(seconds=seconds), now=now)
 
 
 class Line:
     """The waiting attempts of one organization, the oldest first; more are read when those of a workflow are used
     up."""
 
-    def __init__(self, heads: Sequence[QueuedAttempt], full: Full) -> None:
+    def __init__(self, heads: Sequence[QueuedAttempt], full: Full, since: datetime) -> None:
         self._full = full
+        self._since = since
         self._waiting = [(one.attempt_id.int, one) for one in heads]
         heapq.heapify(self._waiting)
         self._left = Counter(one.workflow_slug for one in heads)
@@ -151,7 +183,7 @@ class Line:
         scopes = (SlotScope.CONTEXT, SlotScope.USER)
         without = [self._full.subjects(scope, last.organization_id, slug) for scope in scopes]
         with connection.cursor() as cursor:
-            cursor.execute(NEXT, [last.organization_id, slug, last.attempt_id, *without, LOOK_AHEAD])
+            cursor.execute(NEXT, [last.organization_id, slug, self._since, last.attempt_id, *without, LOOK_AHEAD])
             rows = cursor.fetchall()
         for attempt_id, context, person in rows:
             one = replace(last, attempt_id=attempt_id, context=context, person=person)
@@ -161,12 +193,12 @@ class Line:
             self._ended.add(slug)
 
 
-def _dispatch(waiting: Sequence[QueuedAttempt]) -> int:
+def _dispatch(waiting: Sequence[QueuedAttempt], since: datetime) -> int:
     heads: dict[UUID, list[QueuedAttempt]] = defaultdict(list)
     for one in waiting:
         heads[one.organization_id].append(one)
     full, placed = Full(), 0
-    lines = {organization_id: Line(found, full) for organization_id, found in heads.items()}
+    lines = {organization_id: Line(found, full, since) for organization_id, found in heads.items()}
     turns = FairRound(_shares(lines))
     while placed < MOST_PER_TICK and (organization_id := turns.turn()) is not None:
         candidate = lines[organization_id].take()
@@ -193,8 +225,9 @@ def _tried(one: QueuedAttempt, full: Full) -> bool:
 
 
 def _take_slots(one: QueuedAttempt, full: Full) -> bool:
-    attempt = _locked(one.attempt_id, still="queued_until > statement_timestamp()")
-    if attempt is None:
+    attempt = _locked(one.attempt_id)
+    # Its deadline may pass in the middle of a round.
+    if attempt is None or _over(attempt):
         return False
     # The attempt's row is locked before the slots are taken, so two workers cannot take slots for the same attempt.
     busy = slot_take(attempt)
@@ -215,21 +248,26 @@ def _take_slots(one: QueuedAttempt, full: Full) -> bool:
 
 def _time_out(attempt_id: UUID) -> bool:
     """Ends an attempt whose wait is over. The recorded time is the end of the wait, not when the task noticed it."""
-    attempt = _locked(attempt_id, still="queued_until <= statement_timestamp()")
-    if attempt is None or attempt.queued_until is None:
+    attempt = _locked(attempt_id)
+    ended = _over(attempt) if attempt else None
+    if attempt is None or ended is None:
         return False
-    attempt_refuse(attempt, actor=CLOCK, at=attempt.queued_until, reason_code="concurrency_limit")
+    attempt_refuse(attempt, actor=CLOCK, at=ended, reason_code="concurrency_limit")
     return True
 
 
-def _locked(attempt_id: UUID, *, still: str) -> Attempt | None:
-    """Locks the attempt and returns it if `still` holds. None if another worker has the row or was faster."""
+def _over(attempt: Attempt) -> datetime | None:
+    """When its wait ended; None while it waits. By the database's clock."""
+    now = database_now()
+    ends = queue_deadline(attempt, now=now)
+    return ends if ends is not None and ends <= now else None
+
+
+def _locked(attempt_id: UUID) -> Attempt | None:
+    """Locks the attempt if it still waits. None if another worker has the row or was faster."""
     # SKIP LOCKED: two runs of the task at once must not wait for each other.
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT 1 FROM attempts_attempt WHERE id = %s AND {still} FOR NO KEY UPDATE SKIP LOCKED",  # noqa: S608
-            [attempt_id],
-        )
+        cursor.execute(LOCK, [attempt_id])
         if cursor.fetchone() is None:
             return None
     return Attempt.objects.select_related("organization", "contract").get(id=attempt_id)

@@ -108,6 +108,8 @@ VOTE = [
     "reason_code",
     "result_ref",
     "result_sha256",
+    "outcome",
+    "form",
     "action_digest",
     "at",
 ]

@@ -92,6 +92,7 @@ def asked(*, organization_id: UUID) -> Asked:
     """The newest attempt of an organization, a review that waits, and one that people decided."""
     reviews = Review.objects.filter(organization_id=organization_id)
     ended = [ReviewStatus.APPROVED, ReviewStatus.REJECTED, ReviewStatus.CONFIRMED, ReviewStatus.OVERRIDDEN]
+    ended.append(ReviewStatus.DECIDED)
     return Asked(
         Attempt.objects.filter(organization_id=organization_id).order_by("-id").first(),
         reviews.filter(status=ReviewStatus.REQUESTED).order_by("expires_at").first(),

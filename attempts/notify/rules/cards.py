@@ -20,6 +20,7 @@ ENDED = {
     ReviewStatus.REJECTED: "Rejected",
     ReviewStatus.CONFIRMED: "Confirmed",
     ReviewStatus.OVERRIDDEN: "Overridden",
+    ReviewStatus.DECIDED: "Decided",
     ReviewStatus.EXPIRED: "Expired: nobody decided in time",
     ReviewStatus.CANCELED: "Withdrawn",
 }

@@ -10,6 +10,7 @@ from attempts.reviews.states import ReviewKind
 OTHERWISE = {
     ReviewKind.RELEASE: "the action is denied",
     ReviewKind.HUMAN_REVIEW: "the workflow continues without a judgement, or stops",
+    ReviewKind.HUMAN_TASK: "the workflow goes on as its definition says for that, or stops",
 }
 ESCALATED = (
     "You get this mail as an operator: nobody has claimed the review, or too few reviewers are left who may decide.\n"

@@ -28,12 +28,14 @@ from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
 from attempts.reviews.services.delegate import AWAY, LONGEST_HOURS, review_delegate
 from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.services.human_task import human_task_decide, is_human_task
 from attempts.reviews.services.signing import signature_begin
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.people.rules.roles import VIEW, ApiScope
 from governance.people.web.accounts import rp_id_of, signed_in_recently
 from governance.sealing.api import PURPOSE, opened
 from reasoncodes.base.api import ApiView, EmptyQuery, StrictSerializer
+from reasoncodes.base.errors import WrongState
 
 
 class ReviewFilter(StrictSerializer):
@@ -55,12 +57,23 @@ class RejectIn(StrictSerializer):
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
-class SignedApproveIn(ApproveIn):
+class TaskFormIn(StrictSerializer):
+    form = serializers.DictField(required=False, help_text="Of a task: its form, filled in.")
+
+
+class SignedApproveIn(ApproveIn, TaskFormIn):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
 
 
-class RefuseIn(RejectIn):
+class RefuseIn(RejectIn, TaskFormIn):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
+
+
+class DecideIn(TaskFormIn):
+    action_digest = serializers.CharField(max_length=64)
+    outcome = serializers.CharField(max_length=64, help_text="One of the task's outcomes.")
+    reason_code = serializers.CharField(max_length=64, required=False, allow_blank=True, default="")
+    note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
 class OverrideIn(SignedApproveIn):
@@ -85,6 +98,11 @@ REJECT = OpenApiExample(
 OVERRIDE = OpenApiExample(
     "Overridden",
     value={"action_digest": DIGEST, "result_ref": "finding-0007", "payload_sha256": "9b" * 32},
+    request_only=True,
+)
+DECIDE = OpenApiExample(
+    "A refund released",
+    value={"action_digest": DIGEST, "outcome": "approve", "form": {"cause": "damaged"}},
     request_only=True,
 )
 DECLINE = OpenApiExample(
@@ -122,13 +140,21 @@ class DecidingView(ApiView):
         return self.act(request)
 
     def vote(self, request: Request, review_id: UUID, verdict: VoteVerdict, shape: type[StrictSerializer]) -> Response:
-        """Votes on a held attempt or on a workflow step, signed or not."""
+        """Votes on a held attempt or on a workflow step, signed or not; of a task, the outcome of that name."""
         word = self.body(request, shape)
         given = word.pop("signature", None)
         signed = signed_word(given) if given is not None else None
         act = self.decide(request, review_id, signed=signed is not None)
+        form = word.pop("form", None)
         decide = review_vote if verdict in VERDICTS_OF[ReviewKind.RELEASE] else human_review_decide
-        decide(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
+        try:
+            decide(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
+        except WrongState:
+            # Only now: asking before each vote what kind of review it is would cost every approval a statement.
+            if verdict is VoteVerdict.DECLINE or not is_human_task(review_id=review_id):
+                raise
+            said = {name: word[name] for name in ("action_digest", "reason_code", "note")}
+            human_task_decide(review_id=review_id, outcome=verdict.value, form=form, **act, **said)
         return self.card(request, review_id)
 
     def card(self, request: Request, review_id: UUID) -> Response:
@@ -230,8 +256,18 @@ class ReviewOverrideApi(DecidingView):
         return self.vote(request, review_id, VoteVerdict.OVERRIDE, OverrideIn)
 
 
+class ReviewDecideApi(DecidingView):
+    """For tasks: one of the task's outcomes, with its form."""
+
+    @extend_schema(operation_id="reviews_decide", request=DecideIn, responses=CardOut, examples=[DECIDE])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        word = self.body(request, DecideIn)
+        human_task_decide(review_id=review_id, **self.decide(request, review_id), **word)
+        return self.card(request, review_id)
+
+
 class ReviewDeclineApi(DecidingView):
-    """For human reviews: somebody else should decide. The review stays open, without the person who declined."""
+    """For human reviews and tasks: somebody else should decide. It stays open, without the person who declined."""
 
     @extend_schema(operation_id="reviews_decline", request=RefuseIn, responses=CardOut, examples=[DECLINE])
     def post(self, request: Request, review_id: UUID) -> Response:
@@ -247,6 +283,7 @@ urlpatterns = [
     path("reviews/<uuid:review_id>/approve", ReviewApproveApi.as_view(), name="review_approve"),
     path("reviews/<uuid:review_id>/reject", ReviewRejectApi.as_view(), name="review_reject"),
     path("reviews/<uuid:review_id>/signature-challenge", SignatureChallengeApi.as_view(), name="review_challenge"),
+    path("reviews/<uuid:review_id>/decide", ReviewDecideApi.as_view(), name="review_decide"),
     path("reviews/<uuid:review_id>/confirm", ReviewConfirmApi.as_view(), name="review_confirm"),
     path("reviews/<uuid:review_id>/override", ReviewOverrideApi.as_view(), name="review_override"),
     path("reviews/<uuid:review_id>/decline", ReviewDeclineApi.as_view(), name="review_decline"),

@@ -140,6 +140,18 @@ class MayDecideOut(serializers.Serializer[Any]):
     )
 
 
+class TaskOut(serializers.Serializer[Any]):
+    """What a step of a workflow asks of people. The digest covers title, facts, form, outcomes and approvals."""
+
+    title = serializers.CharField()
+    facts = ShownFactOut(many=True)
+    form = serializers.JSONField(help_text="JSON Schema of the form; `form` of your answer has to fit it.")
+    outcomes = serializers.ListField(child=serializers.CharField())
+    due_at = serializers.DateTimeField(allow_null=True, help_text="When it should be done; it stays open after that.")
+    past_due = serializers.BooleanField()
+    assigned_to = serializers.CharField(allow_null=True, help_text="The only person who may decide, if there is one.")
+
+
 class VoteSignatureOut(serializers.Serializer[Any]):
     """A person's signature under their vote, checked again for this answer with the public key in the ledger."""
 
@@ -162,6 +174,8 @@ class VoteOut(serializers.Serializer[Any]):
     reason_code = serializers.CharField()
     result_ref = serializers.CharField(help_text="Where the overriding judgement is kept.")
     result_sha256 = serializers.CharField()
+    outcome = serializers.CharField(help_text="Of a task: the one that was chosen.")
+    form = serializers.JSONField(allow_null=True, help_text="Of a task: the form as it was filled in.")
     note = serializers.CharField(allow_null=True)
     action_digest = serializers.CharField()
     at = serializers.DateTimeField()
@@ -187,6 +201,7 @@ class CardOut(serializers.Serializer[Card]):
     attempt_id = serializers.UUIDField(source="attempt.id", allow_null=True)
     attempt_state = serializers.CharField(source="attempt.state", allow_null=True)
     asked = AskedOut(allow_null=True)
+    task = TaskOut(allow_null=True, help_text="Of a task; null in every other review.")
     asked_by = AskedByOut(source="attempt", allow_null=True)
     asked_before = serializers.SerializerMethodField(help_text="Who asked for the same effect under other keys.")
     why_held = WhyHeldOut(allow_null=True)

@@ -34,7 +34,8 @@ from attempts.reviews.selectors.standing import (
     votes_covered,
 )
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
-from governance.boundary.rules import facts_shown
+from governance.boundary.rules import ShownFact, facts_shown
+from governance.boundary.rules.forms import FormField, form_fields, values_shown
 from governance.contracts.models import Contract
 from governance.contracts.states import SignatureKind
 from governance.enforcement.models import EnforcementDecision, snapshot_load
@@ -51,11 +52,27 @@ NEW_KEY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
+class TaskShown:
+    """What a step of a workflow asks of people."""
+
+    title: str
+    facts: list[ShownFact]
+    form: dict[str, Any]
+    fields: tuple[FormField, ...]
+    outcomes: list[str]
+    due_at: datetime | None
+    past_due: bool
+    assigned_to: str | None
+    approvals: int
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     review: Review
     attempt: Attempt | None
     overdue: bool
     asked: AskedAction | None
+    task: TaskShown | None
     why_held: dict[str, Any] | None
     quorum: dict[str, Any]
     excluded: list[dict[str, Any]]
@@ -79,6 +96,7 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         attempt=attempt,
         overdue=review_overdue(review, now),
         asked=asked_action(attempt=attempt, decision=decision) if attempt is not None and decision else None,
+        task=_task(review, now),
         why_held=_why_held(decision) if decision is not None else None,
         quorum=_quorum(review, standing),
         excluded=_excluded(review, standing),
@@ -87,6 +105,25 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         release_blocked=release_blocked(attempt=attempt) if waits and attempt is not None else None,
         votes=_votes(review),
         signature=SignatureKind.PASSKEY if signature_needed(review=review, attempt=attempt) else SignatureKind.NONE,
+    )
+
+
+def _task(review: Review, now: datetime) -> TaskShown | None:
+    if review.task is None:
+        return None
+    task, due = review.task, review.task["due_at"]
+    due_at = datetime.fromisoformat(due) if due else None
+    names = people_behind(commitments={task["assigned"]}) if task["assigned"] else {}
+    return TaskShown(
+        title=task["title"],
+        facts=values_shown(task["facts"]),
+        form=task["form"],
+        fields=form_fields(task["form"]),
+        outcomes=task["outcomes"],
+        due_at=due_at,
+        past_due=due_at is not None and due_at <= now and review.status == ReviewStatus.REQUESTED,
+        assigned_to=names.get(task["assigned"], "erased") if task["assigned"] else None,
+        approvals=review.approvals_required,
     )
 
 
@@ -201,7 +238,7 @@ def _may_decide(review: Review, attempt: Attempt | None, standing: ReviewStandin
         "allowed": True,
         "verdicts": _verdicts(review, standing),
         "reason": None,
-        "detail": "Your vote counts." if standing.approval_helps else TierComplete.summary(),
+        "detail": "Your vote counts." if review.task or standing.approval_helps else TierComplete.summary(),
         "on_behalf_of": None,
         "stands_in_for": _represented(review, standing),
     }
@@ -244,6 +281,8 @@ def _votes(review: Review) -> list[dict[str, Any]]:
             "reason_code": vote.reason_code,
             "result_ref": vote.result_ref,
             "result_sha256": vote.result_sha256,
+            "outcome": vote.outcome,
+            "form": vote.form,
             "note": vote.note.text if vote.note else None,
             "action_digest": vote.action_digest,
             "at": vote.at,

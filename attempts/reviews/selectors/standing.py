@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 
 from attempts.lifecycle.models import Attempt
-from attempts.reviews.errors import AlreadyVoted, NotAReviewer, ReviewClaimed, ReviewExpired, ReviewOver
+from attempts.reviews.errors import AlreadyVoted, NotAReviewer, NotAssigned, ReviewClaimed, ReviewExpired, ReviewOver
 from attempts.reviews.models import Delegation, Review, ReviewVote
 from attempts.reviews.rules import (
     Delegated,
@@ -99,7 +99,7 @@ def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None,
 
 def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
     # Also whoever was responsible for the caller before: they may have asked for this.
-    behind = authors_of(kind=WorkKind.SERVICE, subject_id=attempt.caller_id) if attempt is not None else frozenset()
+    behind = _behind(review, attempt)
     barred, voices, buckets = _barred(review), _voices(review, attempt), _buckets_of(review)
     requesters = barred[Exclusion.OWN_REQUEST] | behind
     authorizers = barred[Exclusion.AUTHORIZED_IT]
@@ -116,7 +116,23 @@ def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, no
         delegations=_delegations(review, person, requesters | authorizers, now),
         voices=voices,
         authorizers=authorizers,
+        assigned=_assigned(review),
     )
+
+
+def _behind(review: Review, attempt: Attempt | None) -> frozenset[UUID]:
+    """The people behind the service that asked: for the attempt, or for the run whose step is the task."""
+    asked_by = attempt.caller_id if attempt is not None else (review.task or {}).get("asked_by")
+    return authors_of(kind=WorkKind.SERVICE, subject_id=UUID(str(asked_by))) if asked_by else frozenset()
+
+
+def _assigned(review: Review) -> UUID | None:
+    """Whom the workflow assigned the task to. If their commitment was erased, a person that there is not."""
+    ref = (review.task or {}).get("assigned")
+    if not ref:
+        return None
+    known = PersonReference.objects.filter(commitment=ref).values_list("user_id", flat=True).first()
+    return known or UUID(int=0)
 
 
 def refusal_of(
@@ -160,6 +176,8 @@ def _excluded(review: Review, reason: Exclusion) -> DomainError:
     if reason is Exclusion.AUTHORIZED_IT:
         words = "You authorized this attempt, or you stand in for somebody who did."
         return OwnWork(words, subject_type="review", subject_id=review.id)
+    if reason is Exclusion.ASSIGNED_ELSEWHERE:
+        return NotAssigned(subject_type="review", subject_id=review.id)
     if reason is Exclusion.NOT_A_REVIEWER:
         words = f"This review is for the tier {' and the tier '.join(part['tier'] for part in review.parts)}."
         return NotAReviewer(words, subject_type="review", subject_id=review.id)
@@ -179,6 +197,7 @@ def _voices(review: Review, attempt: Attempt | None) -> tuple[Voice, ...]:
             authority=people.get(vote.on_behalf_of_ref or vote.voter_ref),
             approves=vote.verdict in FULFILLING and (signed is None or _is_signed(signed.get(vote.id))),
             tier=vote.tier,
+            outcome=vote.outcome,
         )
         for vote in votes
     )
@@ -283,7 +302,11 @@ def signers(*, review: Review, facts: Facts) -> dict[str, tuple[User, ...]]:
     tiers, excluded = quorum_for(facts).open_tiers, excluded_people(facts)
     found = _with_roles(review.organization_id, [_reviewer_role(tier) for tier in tiers])
     return {
-        tier: tuple(person for person in found.get(_reviewer_role(tier), ()) if person.id not in excluded)
+        tier: tuple(
+            person
+            for person in found.get(_reviewer_role(tier), ())
+            if person.id not in excluded and facts.assigned in (None, person.id)
+        )
         for tier in tiers
     }
 

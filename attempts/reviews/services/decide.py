@@ -22,7 +22,7 @@ from attempts.notify.services.announce import cards_touch
 from attempts.quarantine.services.open import attempt_refuse
 from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.reviews.models import Review, ReviewVote
-from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_for
+from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_of_outcome
 from attempts.reviews.selectors.reviews import (
     LockedReview,
     actor_at,
@@ -36,6 +36,7 @@ from attempts.reviews.services.signing import CheckedSignature, SignedWord, sign
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
+from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.selectors.people import person_stays
 from governance.violations.services import violations_recorded
@@ -49,6 +50,7 @@ ACTION_OF = {
     ReviewStatus.REJECTED: "review.rejected",
     ReviewStatus.CONFIRMED: "review.confirmed",
     ReviewStatus.OVERRIDDEN: "review.overridden",
+    ReviewStatus.DECIDED: "review.decided",
     ReviewStatus.EXPIRED: "review.expired",
     ReviewStatus.CANCELED: "review.canceled",
 }
@@ -144,7 +146,13 @@ SCOPE_OF = {
     VoteVerdict.CONFIRM: Scope.INTERVENTION,
     VoteVerdict.OVERRIDE: Scope.INTERVENTION,
     VoteVerdict.DECLINE: Scope.HUMAN_DECLINE,
+    VoteVerdict.ANSWER: Scope.INTERVENTION,
 }
+
+
+# Of the outcomes of a task. One person is enough for it, however many approvals the task asks for: as everywhere, one
+# "no" ends what waits.
+REFUSING = "reject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,9 @@ class Word:
     via: str = ""
     """The chat that it came through; empty for the page and the API."""
     signature: SignedWord | None = None
+    outcome: str = ""
+    """Of a task; and the form, as it was filled in."""
+    form: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +255,14 @@ def _cast(
         reason_code=word.reason_code,
         result_ref=word.result_ref,
         result_sha256=word.result_sha256,
+        outcome=word.outcome,
+        form=word.form,
         note=note,
         action_digest=word.action_digest,
         at=at,
     )
     vote.save()
-    quorum = quorum_for(standing.facts, voice)
+    quorum = quorum_of_outcome(standing.facts, word.outcome, voice)
     signed = signature_store(vote=vote, checked=checked) if checked is not None else {}
     more = {"via": word.via, **signed}
     _record_vote(review, vote, quorum, actor=actor, at=at, more=more, standing_in=standing.stands_in)
@@ -267,9 +280,10 @@ def _reason(review: Review, word: Word) -> Note | None:
     if word.reason_code:
         reason_code_require(
             organization_id=review.organization_id,
-            scope=SCOPE_OF[word.verdict],
+            scope=Scope.DENIAL if word.outcome == REFUSING else SCOPE_OF[word.verdict],
             code=word.reason_code,
             note=word.note,
+            step_kind=(review.task or {}).get("step_kind", ""),
         )
     elif word.verdict not in FULFILLING:
         raise InvalidInput(errors=[FieldError("/reason_code", "is required", rule="required")])
@@ -281,7 +295,7 @@ def _voice(standing: ReviewStanding, word: Word) -> Voice:
     mandate = standing.mandate
     if isinstance(mandate, Exclusion):
         raise ValueError("an excluded person cannot vote")
-    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING)
+    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING, outcome=word.outcome)
 
 
 def _record_vote(
@@ -305,7 +319,9 @@ def _record_vote(
     }
     if review.buckets:
         payload["by_tier"] = {bucket.tier: bucket.approvals for bucket in quorum.buckets}
-    found = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, **more}
+    found = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, "outcome": vote.outcome, **more}
+    if vote.form is not None:
+        found["form_sha256"] = canonical_sha256(vote.form)
     payload |= {name: value for name, value in found.items() if value}
     if standing_in:
         payload["stands_in_by"] = [str(row.id) for row in standing_in]

@@ -21,12 +21,14 @@ from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
 from attempts.reviews.services.delegate import review_delegate
 from attempts.reviews.services.human_review import human_review_decide
-from attempts.reviews.states import ReviewStatus, VoteVerdict
+from attempts.reviews.services.human_task import human_task_decide, task_form
+from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from attempts.reviews.web.base import (
     DelegateForm,
     NothingForm,
     OverrideForm,
     ReviewPage,
+    TaskForm,
     WordForm,
     is_htmx,
     read,
@@ -35,6 +37,7 @@ from attempts.reviews.web.base import (
 from attempts.reviews.web.card import card_opened
 from attempts.reviews.web.proof import Prompt, StepUpElsewhere, prompt_answer, proof_or_prompt
 from attempts.reviews.web.queue import query_of, wanted_from
+from governance.boundary.rules.forms import form_read
 from governance.people.web.accounts import step_up_url
 from reasoncodes.base.errors import DomainError, NotFound
 
@@ -49,12 +52,14 @@ class ReviewAnswer:
     decides: bool = True
 
 
+ANSWER = "answer"
 ANSWERS: dict[str, ReviewAnswer] = {
     "approve": ReviewAnswer(partial(review_vote, verdict=VoteVerdict.APPROVE)),
     "reject": ReviewAnswer(partial(review_vote, verdict=VoteVerdict.REJECT)),
     "confirm": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.CONFIRM)),
     "override": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.OVERRIDE), OverrideForm),
     "decline": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
+    ANSWER: ReviewAnswer(human_task_decide, TaskForm),
     "claim": ReviewAnswer(
         review_claim, NothingForm, "Claimed for 15 minutes. Nobody else can decide until then.", decides=False
     ),
@@ -68,6 +73,7 @@ OUTCOMES = {
     ReviewStatus.REJECTED: "Rejected",
     ReviewStatus.CONFIRMED: "Confirmed",
     ReviewStatus.OVERRIDDEN: "Overridden",
+    ReviewStatus.DECIDED: "Decided",
 }
 
 
@@ -86,6 +92,9 @@ class AnswerView(ReviewPage):
                 if isinstance(proof, Prompt):
                     return prompt_answer(proof, elsewhere=step_up_url(back=_address(review_id, wanted)))
                 word |= {"signature": proof} if proof is not None else {}
+            if verb == ANSWER:
+                word.pop("signature", None)  # answers to tasks are not signed
+                word |= {"form": _form(review_id, request.POST)}
             result = answer.service(actor=self.actor, at=timezone.now(), review_id=review_id, **word)
         except StepUpElsewhere:
             return self._step_up(request, review_id, wanted)
@@ -133,6 +142,7 @@ class AnswerView(ReviewPage):
         if not is_htmx(request):
             return refusal_answer(request, refusal, back=_address(review_id, wanted))
         context = self._card(request, review_id, wanted) | {"refusal": refusal}
+        context |= {"filled": request.POST, "field_errors": _beside_fields(refusal)}
         answer = render(request, "review/parts/card.html", context)
         answer["HX-Trigger-After-Swap"] = "review-changed"
         return answer
@@ -141,6 +151,18 @@ class AnswerView(ReviewPage):
         now = database_now()
         reader = reader_of(actor=self.actor, now=now)
         return card_opened(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+
+
+def _form(review_id: UUID, posted: QueryDict) -> dict[str, Any]:
+    """The fields of a task's form, by its types."""
+    lists = {name.removeprefix("form."): posted.getlist(name) for name in posted if name.startswith("form.")}
+    return form_read(task_form(review_id=review_id), lists)
+
+
+def _beside_fields(refusal: DomainError) -> dict[str, str]:
+    """What is wrong with a form, by its field."""
+    named = ((one.pointer.removeprefix("/form/"), one.message) for one in refusal.errors)
+    return {name: message for name, message in named if "/" not in name}
 
 
 def _stays(request: HttpRequest) -> bool:
@@ -157,8 +179,12 @@ def _address(review_id: UUID | None, wanted: QueueFilter) -> str:
 def _done(review: Review) -> str:
     about = review.attempt.target_ref if review.attempt is not None else review.subject_ref
     ended = OUTCOMES.get(ReviewStatus(review.status))
+    if ended and review.kind == ReviewKind.HUMAN_TASK:
+        ended = OUTCOMES[ReviewStatus.DECIDED]
     if ended:
         return f"{ended}: {about}."
     if review.attempt is not None:
         return f"Signed: {about}. It waits for others to sign."
+    if review.kind == ReviewKind.HUMAN_TASK:
+        return f"Recorded: {about}. It waits for others."
     return f"Declined: {about}. It waits for somebody else."

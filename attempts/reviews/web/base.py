@@ -104,6 +104,12 @@ class OverrideForm(WordForm):
     payload_sha256 = forms.RegexField("^([0-9a-f]{64})?$", required=False)
 
 
+class TaskForm(WordForm):
+    """The outcome of a task. The fields of its form are read by the form itself."""
+
+    outcome = forms.CharField(max_length=64)
+
+
 class DelegateForm(forms.Form):
     to_username = forms.CharField(max_length=150)
     hours = forms.IntegerField(min_value=1, max_value=LONGEST_HOURS)

@@ -92,13 +92,16 @@ def answers_key(card: Card) -> str:
 def ended_by(card: Card) -> str:
     """Who decided, in words; empty while the review is open."""
     review, votes = card.review, card.votes
+    denied = "the workflow goes on without an answer." if card.task else "it is denied. Expiry never approves."
     if review.status == ReviewStatus.REQUESTED:
-        return "The deadline has passed, so it is denied. Expiry never approves." if card.overdue else ""
+        return f"The deadline has passed, so {denied}" if card.overdue else ""
     if review.status == ReviewStatus.EXPIRED:
-        return "Nobody decided in time, so it is denied. Expiry never approves."
+        return f"Nobody decided in time, so {denied}"
     if review.status == ReviewStatus.CANCELED or not votes:
         return "It ended without a decision: the caller cancelled it, or the workflow continued without it."
     names = [vote["voter"] for vote in votes if vote["verdict"] != VoteVerdict.DECLINE]
+    if votes[-1]["outcome"] and card.task:
+        return f"Decided: {votes[-1]['outcome'].replace('_', ' ')}, by {votes[-1]['voter']}."
     return f"{review.status.capitalize()} by {' and '.join(names) or 'somebody'}."
 
 

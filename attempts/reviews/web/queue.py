@@ -104,7 +104,11 @@ def queue_context(*, reader: Reader, wanted: QueueFilter, now: datetime, after: 
 
 
 RISKS = ("low", "medium", "high")
-KIND_WORDS = {ReviewKind.RELEASE: "Actions to release", ReviewKind.HUMAN_REVIEW: "Cases to judge"}
+KIND_WORDS = {
+    ReviewKind.RELEASE: "Actions to release",
+    ReviewKind.HUMAN_REVIEW: "Cases to judge",
+    ReviewKind.HUMAN_TASK: "Tasks",
+}
 
 
 def _shown(count: int) -> str:

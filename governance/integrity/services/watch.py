@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import connection, transaction
 
 from governance.integrity.models import RecordProgress
+from governance.integrity.selectors.changes import tables_mark
 from governance.integrity.selectors.standing import rows_put_in
 from governance.integrity.services.faults import faults_record
 from governance.integrity.states import FoundBy
@@ -22,6 +24,7 @@ from governance.record.services.verify import (
     parts_compare,
     record_new_verify,
 )
+from governance.sealing.selectors.tree import checkpoint_latest
 
 # Any number that no other advisory lock uses: one watcher at a time; the others have nothing to do.
 LOCK: Final = 0x72656372
@@ -33,15 +36,48 @@ MOST_LATER: Final = 20_000
 # Of those that the round's end did not explain: each is looked for in the whole record.
 MOST_SOUGHT: Final = 100
 Clock = Callable[[], float]
+# Where nothing is written, everything is looked at again after so long.
+AGAIN: Final = timedelta(minutes=15)
 
 
-def record_watch(*, at: datetime, seconds: float, most_new: int = 50_000, clock: Clock = time.monotonic) -> int:
-    """Compare what is new, then go on with the round for at most `seconds`. Returns how many faults are new."""
+@dataclass
+class LastLook:
+    """For whoever looks again and again: what the tables were at the last look, and when that was."""
+
+    mark: str = ""
+    at: datetime | None = None
+
+    def is_enough(self, mark: str, at: datetime) -> bool:
+        return mark == self.mark and self.at is not None and at - self.at < AGAIN
+
+
+def record_watch(
+    *,
+    at: datetime,
+    seconds: float,
+    most_new: int = 50_000,
+    clock: Clock = time.monotonic,
+    last: LastLook | None = None,
+) -> int:
+    """Compare what is new, then go on with the round for at most `seconds`. Returns how many faults are new. `last`: do
+    nothing if nothing was written since then, and no round is under way."""
+    mark = tables_mark() if last else ""  # before the snapshot: what is written after it makes another mark
+    if last and last.is_enough(mark, at) and _as_it_was(at):
+        return 0
     with _alone() as alone:
         if not alone:
             return 0
         found = _look(at=at, seconds=seconds, most_new=most_new, clock=clock)
+    if last:
+        last.mark, last.at = mark, at
     return len(faults_record(found=found, found_by=FoundBy.CLOCK, at=at))
+
+
+def _as_it_was(at: datetime) -> bool:
+    """Notes that new rows are compared, unless some are not yet or a round is under way."""
+    head = checkpoint_latest()
+    done = RecordProgress.objects.filter(id=1, round_began_at=None, checked_to__gte=head.size if head else 0)
+    return done.update(checked_at=at) == 1
 
 
 @contextmanager

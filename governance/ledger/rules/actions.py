@@ -121,6 +121,7 @@ register_actions(
         "review.rejected": "rejected a review",
         "review.confirmed": "confirmed what a workflow found",
         "review.overridden": "overrode what a workflow found",
+        "review.decided": "decided a task of a workflow",
         "review.requeued": "declined a review, which went back to the queue",
         "review.expired": "let a review expire",
         "review.canceled": "ended a review with its attempt or workflow step",

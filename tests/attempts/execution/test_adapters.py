@@ -261,7 +261,7 @@ def test_email_names_references_and_goes_where_settings_say(settings: Any) -> No
 
 
 def smtp(settings: Any, port: int) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "governance.outside.mail.TimedEmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", port, 2
     settings.HOLDPOINT_EMAIL_TARGETS = {ROUTE: "desk@clinic.example"}
 

@@ -209,20 +209,23 @@ def test_a_full_workflow_does_not_keep_another_one_waiting(cast: Cast, caller: A
     assert [attempt(one).queued_until is None for one in waiting] == [True, False, False]
 
 
-def test_a_thousand_that_wait_for_one_context_do_not_keep_another_one_waiting(cast: Cast, caller: Any) -> None:
-    limits = {"per_key": 1, "per_context": 1, "per_workflow": None, "per_tenant": None}
+@pytest.mark.parametrize("cap", ["per_context", "per_user"])
+def test_a_thousand_that_wait_for_one_context_or_person_do_not_keep_another_waiting(
+    cast: Cast, caller: Any, cap: str
+) -> None:
+    limits = {"per_key": 1, "per_context": None, "per_workflow": None, "per_tenant": None, cap: 1}
     contract(cast, changes={"concurrency_and_locks": {"limits": limits, "when_busy": "queue"}})
-    asked(caller, 1)  # has the context
+    asked(caller, 1)  # has the context, for its person
     behind = asked(caller, 2, patient_context_ref="ctx-0001")
     assert attempt(behind).queued_until is not None
     copies(behind, 1000)
-    other = asked(caller, 3)
+    other = asked(cast.api("attempts:create", responsible=cast.auditor), 3)
     queued(other, 3000)
     assert hand_out() == 1
     assert attempt(other).queued_until is None
     with CaptureQueriesContext(connection) as statements:
         assert hand_out() == 0
-    assert len(statements) < 20, "one try finds the context full, and its attempts are not read again"
+    assert len(statements) < 20, "one try finds the cap full, and the attempts under it are not read again"
 
 
 def copies(attempt_id: UUID, number: int) -> None:

@@ -114,7 +114,7 @@ def test_with_the_mail_server_away_everything_waits(mailing: Chat, settings: Any
     mailing.route(MAIL)
     mailing.clinic.hold()
     settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = (
-        "django.core.mail.backends.smtp.EmailBackend",
+        "governance.outside.mail.TimedEmailBackend",
         "127.0.0.1",
         1,
     )

@@ -16,6 +16,8 @@ from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.services.human_review import human_review_open
+from attempts.reviews.services.human_task import TaskAsked, human_task_open
+from governance.boundary.rules.forms import EMPTY_FORM
 from governance.contracts.rules.documents import default_documents
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ServiceAccount, User
@@ -36,7 +38,7 @@ REJECT = {"reason_code": "reviewer_wrong_target"}
 DECLINE = {"reason_code": "not_my_speciality"}
 RELEASING = ("approve", "reject")
 JUDGING = ("confirm", "override", "decline")
-VERBS = ("claim", "release", "delegate", *RELEASING, *JUDGING)
+VERBS = ("claim", "release", "delegate", *RELEASING, *JUDGING, "decide")
 
 
 def bucket_rule(buckets: list[dict[str, Any]]) -> dict[str, Any]:
@@ -98,6 +100,30 @@ class Clinic:
             return Review.objects.select_related("attempt").get(id=answer.json()["review"]["id"])
 
 
+def ask_task(cast: Cast) -> Review:
+    """A workflow step with outcomes of its own."""
+    shown = {
+        "title": "Look",
+        "facts": {},
+        "form": EMPTY_FORM,
+        "outcomes": ["approve", "reject", "pass"],
+        "approvals": 1,
+    }
+    at = database_now()
+    asked = TaskAsked(
+        organization_id=cast.organization.id,
+        origin_step=uuid4(),
+        tier=TIER,
+        step_kind="human_task",
+        shown=shown,
+        digest="d" * 64,
+        context_ref="case-0042",
+        expires_at=at + timedelta(hours=1),
+    )
+    with every_tenant(), transaction.atomic():
+        return human_task_open(asked=asked, actor=SYSTEM, at=at)
+
+
 def ask(cast: Cast, **changes: Any) -> Review:
     """A workflow step that asks for a person's judgement."""
     at = database_now()
@@ -123,6 +149,8 @@ def url(review: Review, verb: str = "") -> str:
 def body_for(review: Review, verb: str) -> dict[str, Any]:
     if verb == "delegate":
         return {"to_username": "dora", "hours": 24}
+    if verb == "decide":
+        return {"action_digest": review.action_digest, "outcome": "pass"}
     if verb in RELEASING + JUDGING:
         return {"action_digest": review.action_digest} | {"reject": REJECT, "decline": DECLINE}.get(verb, {})
     return {}

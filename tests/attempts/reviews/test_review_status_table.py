@@ -17,6 +17,7 @@ from tests.attempts.reviews.support import (
     VERBS,
     Clinic,
     ask,
+    ask_task,
     do,
     problem,
     set_deadline,
@@ -28,10 +29,11 @@ from tests.contract.world import undone
 from tests.governance.support import governed_counts
 
 OVER, EXPIRED, WRONG = (409, "review-over"), (409, "review-expired"), (409, "wrong-state")
-DECISIONS = {"release": RELEASING, "human_review": JUDGING}
+DECISIONS = {"release": RELEASING, "human_review": JUDGING, "human_task": (*RELEASING, "decline", "decide")}
 ENDS = {
     "release": {"approved": OVER, "rejected": OVER, "canceled": OVER, "expired": EXPIRED},
     "human_review": {"confirmed": OVER, "overridden": OVER, "canceled": OVER, "expired": EXPIRED},
+    "human_task": {"approved": OVER, "rejected": OVER, "decided": OVER, "canceled": OVER, "expired": EXPIRED},
 }
 REQUESTED = {"claim": (200, ""), "release": WRONG, "delegate": (201, "")}
 
@@ -49,11 +51,18 @@ EXPECTED = {
     for status in ("requested", *ends)
     for verb in VERBS
 }
-BY_VOTE = {"approved": "approve", "rejected": "reject", "confirmed": "confirm", "overridden": "override"}
+BY_VOTE = {
+    "approved": "approve",
+    "rejected": "reject",
+    "confirmed": "confirm",
+    "overridden": "override",
+    "decided": "decide",
+}
+ASKING = {"human_review": ask, "human_task": ask_task}
 
 
 def bring_to(kind: str, status: str, cast: Cast, clinic: Clinic, other: Any) -> Any:
-    review = clinic.hold() if kind == "release" else ask(cast)
+    review = clinic.hold() if kind == "release" else ASKING[kind](cast)
     if status in BY_VOTE:
         assert do(other, review, BY_VOTE[status]).status_code == 200
     if status == "expired":

@@ -4,16 +4,18 @@ import os
 import signal
 import threading
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from attempts.lifecycle.models import Attempt
 from governance.integrity.models import RecordFault, RecordProgress
 from governance.integrity.services.check import record_check
-from governance.integrity.services.watch import LOCK, record_watch
+from governance.integrity.services.watch import AGAIN, LOCK, LastLook, record_watch
 from governance.integrity.tasks import record_watch_task
 from governance.ledger.models import LedgerEntry
 from governance.shutdown.models import Shutdown
@@ -26,6 +28,7 @@ from tests.processes import ended, start
 from tests.tampering import triggers_off
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.tampers]
+SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -179,3 +182,30 @@ def test_without_full_only_what_is_new_is_compared(attempts: list[Any], cast: Ca
     assert [fault.id for fault in short.faults] == [str(new)]
     assert {fault.id for fault in full.faults} == {str(attempts[0]), str(new)}
     assert 0 < short.rows < full.rows
+
+
+def counters_are_told() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+
+
+def looks(last: LastLook, at: datetime) -> int:
+    """How many statements it takes; the tables' counters are up to date."""
+    counters_are_told()
+    with every_tenant(), CaptureQueriesContext(connection) as asked:
+        record_watch(at=at, seconds=60, last=last)
+    return len(asked)
+
+
+def test_where_nothing_was_written_nothing_is_read_again_for_some_minutes(attempts: list[Any]) -> None:
+    last, at = LastLook(), timezone.now()
+    assert looks(last, at) > 50
+    assert looks(last, at + SECOND) <= 4
+    assert RecordProgress.objects.get().checked_at == at + SECOND
+    assert looks(last, at + AGAIN) > 50, "the counters prove nothing, so it looks again all the same"
+    with every_tenant(), triggers_off("attempts_attempt"):
+        Attempt.objects.filter(id=attempts[0]).update(target_ref="another")
+    assert looks(last, at + AGAIN + SECOND) > 50
+    with every_tenant():
+        assert [fault.row for fault in RecordFault.objects.all()] == [str(attempts[0])]

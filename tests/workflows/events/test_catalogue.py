@@ -34,6 +34,7 @@ OUT = {
 }
 IN = {
     "case.created": "patient_id orchestration_mode? image_ids?",
+    "run.requested": "definition_slug business_key input?",
     "consent.check.completed": "granted missing_types",
     "case.images_check.completed": "count passed image_ids",
     "consent.check.failed": "reason_code retryable",
@@ -41,12 +42,21 @@ IN = {
     "case.set_status.failed": "reason_code retryable",
     "ai_review.completed": "confidence diagnoses raw_response_id",
     "ai_review.failed": "reason_code retryable error?",
-    "human_review.completed": "decision diagnoses? reviewer_id",
+    "human_review.completed": "decision diagnoses? result_ref? result_sha256? reviewer_id",
     "human_review.failed": "reason_code retryable",
+    "human_task.completed": "form? outcome reviewer",
+    "reviewer.assigned": "reviewer",
+    "reviewer.unassigned": "reason_code retryable",
     "case.set_status.completed": "previous_status new_status",
     "workflow.webhook_emit.completed": "delivery_id",
 }
 NAMES = sorted(OUT | IN)
+COPIES = {
+    "workflow.webhook_emit.requested": "payload",
+    "human_task.completed": "form",
+    "workflow.completed": "output",
+    "run.requested": "input",
+}
 
 
 def fields(of) -> set[str]:
@@ -76,7 +86,7 @@ def test_holdpoints_own_names_are_reserved():
 def test_payloads_hold_references_and_codes_and_are_closed(name):
     """What has no fixed fields is a copy of outputs that were accepted before, bounded in every direction."""
     schema = dict(event(name).schema)
-    copies = ("context_snapshot",) if name != "workflow.webhook_emit.requested" else ("payload",)
+    copies = (COPIES.get(name, "context_snapshot"),)
     dropped = event(name).dropped
     schema["properties"] = {
         key: value for key, value in schema["properties"].items() if key not in copies and key not in dropped

@@ -17,9 +17,9 @@ from tests.cast import Cast
 from workflows.events.rules import stamp
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from workflows.webhooks.rules.events import body_bytes
-from workflows.webhooks.services.deliver import deliveries_send
 from workflows.webhooks.services.endpoints import IssuedEndpoint, endpoint_create
 from workflows.webhooks.services.gather import EndpointEvent, deliveries_make
+from workflows.webhooks.services.sender import deliveries_send
 
 URL = "/api/v1/webhook-endpoints"
 DELIVERIES = "/api/v1/deliveries"
@@ -54,10 +54,10 @@ class Hooks:
         body = body_bytes(name, stamp(timezone.now()), {"instance_id": str(subject), "number": number})
         return EndpointEvent(uuid7(), self.cast.organization.id, name, subject, number, body)
 
-    def send(self, *, after: timedelta = timedelta(0), turn: float = 10.0) -> int:
+    def send(self, *, after: timedelta = timedelta(0)) -> int:
         """By a clock that is so much later."""
         with every_tenant():
-            return deliveries_send(now=lambda: timezone.now() + after, private_hosts=self.hosts, turn=turn)
+            return deliveries_send(now=lambda: timezone.now() + after, private_hosts=self.hosts)
 
     def send_next(self) -> int:
         """At the moment when the next one that waits for its retry is due and its endpoint is no longer held back."""

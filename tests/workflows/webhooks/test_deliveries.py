@@ -35,7 +35,7 @@ from workflows.webhooks.models import WebhookAttempt, WebhookCursor, WebhookDeli
 from workflows.webhooks.rules.delivery import DELAYS, PATIENCE
 from workflows.webhooks.rules.events import TYPES, webhook_schema
 from workflows.webhooks.selectors import DUE
-from workflows.webhooks.services.deliver import attempt_settle, deliveries_take
+from workflows.webhooks.services.deliver import attempts_settle, deliveries_take
 from workflows.webhooks.services.endpoints import (
     endpoint_disable,
     endpoint_enable,
@@ -331,11 +331,10 @@ def test_a_late_sender_does_not_undo_what_a_newer_one_found(hooks: Hooks) -> Non
         (late,) = deliveries_take(at=timezone.now(), most=8, private_hosts=hooks.hosts)
         assert deliveries_take(at=timezone.now(), most=8, private_hosts=hooks.hosts) == []  # leased
         (new,) = deliveries_take(at=timezone.now() + timedelta(minutes=2), most=8, private_hosts=hooks.hosts)
-        settle = {"delivery_id": late.delivery_id, "at": timezone.now()}
-        attempt_settle(attempt_id=late.attempt_id, tries=late.tries, sent=WebhookResult("timeout"), **settle)
+        attempts_settle(came_back=[(late, WebhookResult("timeout"))], at=timezone.now())
         assert deliveries()[0].next_try_at > timezone.now() + timedelta(minutes=2)  # still the newer one's lease
-        attempt_settle(attempt_id=new.attempt_id, tries=new.tries, sent=WebhookResult("delivered", 200), **settle)
-        attempt_settle(attempt_id=late.attempt_id, tries=late.tries, sent=WebhookResult("timeout"), **settle)
+        attempts_settle(came_back=[(new, WebhookResult("delivered", 200))], at=timezone.now())
+        attempts_settle(came_back=[(late, WebhookResult("timeout"))], at=timezone.now())
     assert (deliveries()[0].state, late.sending.headers["webhook-id"]) == (
         "delivered",
         new.sending.headers["webhook-id"],
@@ -380,7 +379,8 @@ def test_looking_for_what_is_due_costs_what_is_due(hooks: Hooks) -> None:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE workflows_webhookdelivery")
             cursor.execute("SET LOCAL enable_seqscan = off")  # few rows or many, the same way is taken
-        given = {"at": timezone.now(), "each": 4, "most": 8, "under_way": "{}", "patient": PATIENCE}
+        given = {"at": timezone.now(), "most": 8, "quick": [], "rooms": "{}", "under_way": "{}", "default": 4}
+        given["patient"] = PATIENCE
         found.append(cost(DUE, given))
     assert [one["rows"] for one in found] == [1, 1]
     assert found[1]["pages"] <= found[0]["pages"] + 20, "\n".join(one["plan"] for one in found)

@@ -18,7 +18,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.processes import start
 from tests.workflows.webhooks.support import Hooks
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery
-from workflows.webhooks.services.deliver import deliveries_send
+from workflows.webhooks.services.sender import deliveries_send
 
 LEASE = 1.0
 
@@ -47,7 +47,7 @@ class Senders:
 def send(hosts: frozenset[str]) -> None:
     with every_tenant():
         while True:
-            deliveries_send(now=timezone.now, private_hosts=hosts, turn=5.0, lease=timedelta(seconds=LEASE), senders=2)
+            deliveries_send(now=timezone.now, private_hosts=hosts, lease=timedelta(seconds=LEASE), senders=2)
 
 
 def pending() -> int:

@@ -1,8 +1,7 @@
 """The code around the engine: takes a locked run and an input, lets the engine decide, and writes all of it at once.
 
-Only this module changes the state of a run and its steps. Others write around it: `start` inserts a run that has to
-queue, `intervene` writes why a run was cancelled, which run replaced it and the count of its events, and erasure
-empties what a run contains."""
+Only this module changes the state of a run and its steps. Others write around it: `start` inserts a queued run,
+`intervene` writes why a run was cancelled, its successor and the count of its events, and erasure empties it."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime

@@ -9,8 +9,10 @@ from uuid import UUID, uuid5
 from attempts.execution.services.recheck import Go
 from attempts.intake.services.door import intake_pass_ours
 from attempts.reviews.services.human_review import human_review_end, human_review_open
+from attempts.reviews.services.human_task import human_task_open
 from attempts.steps.services.open import attempt_open
 from attempts.steps.services.settle import New, Result, step_dispatch, step_settle, step_succeed
+from governance.boundary.models import Note
 from governance.boundary.rules import facts_carried
 from governance.enforcement.models import facts_declared
 from governance.enforcement.selectors import OwnArrival
@@ -41,6 +43,7 @@ from workflows.events.services.outbox import relay_wake_up
 from workflows.kinds.base import EventType, StepKind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import kind_of
+from workflows.runs.services.people import task_asked
 from workflows.runs.services.performers import perform
 
 
@@ -61,10 +64,19 @@ def outbox_rows(
             payload = effect.payload
             if effect.event_type == "workflow.cancelled":
                 payload = payload | {"cancelled_by": actor_reference(actor) or actor.kind.value}
+            if effect.event_type == "workflow.halted":
+                payload = payload | _said_about(event)
             rows.append(outgoing(instance, effect.event_type, payload, str(instance.id), event, at))
     if rows:
         relay_wake_up()
     return rows
+
+
+def _said_about(event: WorkflowEvent) -> dict[str, str]:
+    """The note of the person who halted the run. Its text stands in the outbox too, and is erased there with the
+    run."""
+    note = Note.objects.filter(id=event.envelope["note"]).first() if "note" in event.envelope else None
+    return {"reason_note": note.text} if note is not None and note.text else {}
 
 
 def outgoing(
@@ -147,7 +159,7 @@ def effects_apply(
     by_id = {row.id: row for row in rows}
     for effect in run.effects:
         if isinstance(effect, OpenReview):
-            _review(instance, effect, by_id[effect.step], actor=actor, at=at)
+            _review(instance, run, effect, by_id[effect.step], actor=actor, at=at)
         elif isinstance(effect, Perform):
             perform(effect.kind, instance, by_id[effect.step], effect.payload, at)
         elif isinstance(effect, EndReview):
@@ -156,11 +168,14 @@ def effects_apply(
             _settle(effect, rows, by_id[effect.step], actor=actor, at=at)
 
 
-def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
+def _review(
+    instance: WorkflowInstance, run: Run, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime
+) -> None:
+    if effect.shown is not None:
+        human_task_open(asked=task_asked(instance, run, effect, step), actor=actor, at=at)
+        return
     # The hash binds the review to the step, the definition and the context that the person decides about.
     shown = {"step": str(step.id), "definition": instance.definition_sha256, "context": instance.context}
-    if effect.shown is not None:
-        shown["shown"] = effect.shown
     human_review_open(
         organization_id=instance.organization_id,
         origin_step=step.id,

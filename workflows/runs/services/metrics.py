@@ -1,8 +1,11 @@
-"""Prometheus metrics of this app, with the names of S4 8.3, and the counting of an advance."""
+"""Prometheus metrics of this app, with the names of S4 8.3, and the counting and telling of an advance."""
 
 # Labels are slugs and codes of ours. A caller's text as a label would put content into the metrics and make their
 # number unbounded.
 
+from typing import Any
+
+import structlog
 from django.db import transaction
 from prometheus_client import Counter, Histogram
 
@@ -10,6 +13,7 @@ from workflows.engine.state import Run
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.states import ENDED, InstanceStatus, StepStatus
 
+log = structlog.get_logger("holdpoint.engine")
 STARTED = Counter("workflow_instance_started_total", "Instances started.", ["org", "product", "definition", "mode"])
 ENDED_TOTAL = Counter("workflow_instance_completed_total", "Instances that ended.", ["org", "terminal_state"])
 STEP_SECONDS = Histogram(
@@ -37,11 +41,14 @@ WEBHOOK_SECONDS = Histogram(
 
 
 def count_run(instance: WorkflowInstance, run: Run, *, old_state: str) -> None:
-    # After the commit: an advance that is rolled back must not be counted.
-    transaction.on_commit(lambda: _count(instance, run, old_state))
+    # After the commit: an advance that is rolled back must not be counted. Its line names what lines say now.
+    ids = structlog.contextvars.get_contextvars()
+    transaction.on_commit(lambda: _count(instance, run, old_state, ids))
 
 
-def _count(instance: WorkflowInstance, run: Run, old_state: str) -> None:
+def _count(instance: WorkflowInstance, run: Run, old_state: str, ids: dict[str, Any]) -> None:
+    if instance.state != old_state:
+        log.info("instance_moved", **ids | {"was": str(old_state), "state": str(instance.state)})
     EVENTS.labels(run.outcome.value).inc()
     if run.drift:
         DRIFT.labels(run.drift.value).inc()

@@ -27,7 +27,7 @@ def signal_attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, 
     # Only these: the worker's dispatch resumes the step of a released attempt, and all other ends are the engine's own.
     if new in {AttemptState.PREFLIGHT_DENIED, AttemptState.QUARANTINED} and attempt.origin_step is not None:
         said = {"verdict": "deny", "reason_code": attempt.reason_code, "attempt": str(attempt.id)}
-        _put(attempt.organization_id, attempt.origin_step, "attempt", said, actor, at)
+        signal_put(attempt.organization_id, attempt.origin_step, "attempt", said, actor, at)
 
 
 def signal_review_ended(
@@ -40,7 +40,9 @@ def signal_review_ended(
         said |= {"decision": vote.verdict, "reviewer_id": vote.voter_ref}
         if vote.result_ref:
             said |= {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256}
-    _put(review.organization_id, review.origin_step, "review", said, actor, at)
+        if vote.outcome:
+            said |= {"outcome": vote.outcome, "form": vote.form or {}}
+    signal_put(review.organization_id, review.origin_step, "review", said, actor, at)
 
 
 def signal_call_ended(
@@ -61,10 +63,12 @@ def signal_call_ended(
 
 def signal_performed(organization_id: UUID, step: UUID, payload: dict[str, Any], *, actor: Actor, at: datetime) -> None:
     """Signal that Holdpoint has done what a step asked of it; `payload` is that of the kind's completion."""
-    _put(organization_id, step, PERFORMED, payload, actor, at)
+    signal_put(organization_id, step, PERFORMED, payload, actor, at)
 
 
-def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:
+def signal_put(
+    organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime
+) -> None:
     signal = Nudge(
         organization_id=organization_id,
         step=step,

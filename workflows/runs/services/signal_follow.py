@@ -14,6 +14,7 @@ from attempts.steps.services.settle import step_dispatch
 from reasoncodes.base.actors import CLOCK, SYSTEM, Actor, ActorKind
 from reasoncodes.base.tenancy import every_tenant
 from workflows.engine.inputs import GateAnswered, StepReported
+from workflows.kinds.assign_reviewer import KIND
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import kind_of, retries_allowed
 from workflows.runs.selectors.run import instance_lock
@@ -24,10 +25,12 @@ from workflows.runs.services.advance import (
     retry_due_input,
     timed_out_input,
 )
+from workflows.runs.services.people import ASSIGN, reviewer_choose
 from workflows.runs.services.signal import PERFORMED
 from workflows.runs.states import StepStatus
 
 # What the log keeps of a person's answer beside the payload: the review, and the reference to an overriding result.
+NOBODY = "no_reviewer"
 KEPT = ("review", "result_ref", "result_sha256")
 
 
@@ -72,6 +75,8 @@ def _logged_input(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep)
     said = signal.payload
     if signal.kind == "call":
         return _called(instance, signal, step, said)
+    if signal.kind == ASSIGN:
+        return _assigned(instance, signal, step)
     if signal.kind == "attempt":
         return gate_answered_input(GateAnswered(signal.at, step.id, said["verdict"], said["reason_code"]))
     if signal.kind == PERFORMED:
@@ -92,7 +97,11 @@ def _answered(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, sai
     """A person's answer, in the form of the completion that the human-review module would send."""
     known = kind_of(instance, step.step_id)
     name = known.completion.name if known and known.completion else ""
-    payload = {"decision": said["decision"], "reviewer_id": said["reviewer_id"]}
+    payload: dict[str, Any] = {"decision": said["decision"], "reviewer_id": said["reviewer_id"]}
+    # Of an override: later steps and the receiver of the final event are told where the judgement is kept.
+    payload |= {name: said[name] for name in ("result_ref", "result_sha256") if said.get(name)}
+    if "outcome" in said:
+        payload = {"outcome": said["outcome"], "reviewer": said["reviewer_id"], "form": said["form"]}
     return LoggedInput(
         input=StepReported(signal.at, name, step.id, payload, by_person=True),
         event_type=name,
@@ -113,6 +122,23 @@ def _called(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, said:
         envelope={} if payload is None else {"payload": payload},
         correlation_id=step.id,
         facts=facts,
+    )
+
+
+def _assigned(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep) -> LoggedInput:
+    """The reviewer whom Holdpoint chose now, as the engine's input; or that nobody of the tier fits."""
+    person = reviewer_choose(instance=instance, asked=signal.payload)
+    event = KIND.completion
+    payload: dict[str, Any] = {"reviewer": person}
+    if not person:
+        event, payload = KIND.failure, {"reason_code": NOBODY, "retryable": False}
+    name = event.name if event is not None else ""
+    return LoggedInput(
+        input=StepReported(signal.at, name, step.id, payload),
+        event_type=name,
+        source="clock",
+        envelope={"payload": payload},
+        correlation_id=step.id,
     )
 
 

@@ -104,6 +104,7 @@ _RECORD = (
     _ledger("review.rejected", "review", "rejected", "A reviewer rejected."),
     _ledger("review.confirmed", "review", "confirmed", "A reviewer confirmed what a workflow found."),
     _ledger("review.overridden", "review", "overridden", "A reviewer overrode what a workflow found."),
+    _ledger("review.decided", "review", "decided", "People decided a task of a workflow."),
     _ledger("review.requeued", "review", "open", "A reviewer declined; the review is back in the queue."),
     _ledger("review.expired", "review", "expired", "Nobody decided in time."),
     _ledger("review.canceled", "review", "canceled", "A review ended with its attempt or step."),

@@ -1,13 +1,9 @@
-"""Sends due deliveries and records the results; disables endpoints that are gone or keep failing.
+"""Leases due deliveries and records what came of them; disables endpoints that are gone or keep failing.
 
 A delivery is leased and its try recorded before anything is sent. If a sender dies, the lease ends and the delivery is
 sent again with the same `webhook-id`."""
 
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -18,54 +14,97 @@ from django.db.models import Q
 
 from attempts.execution.adapters.base import signed_headers
 from governance.ledger.services import ledger_append
-from governance.outside.wake_up import wake_up_once, wake_up_received
 from reasoncodes.base.actors import SYSTEM, Actor
-from workflows.runs.services.metrics import WEBHOOK_SECONDS, WEBHOOKS
-from workflows.webhooks.adapters import DELIVERED, GONE_OUTCOME, USER_AGENT, WebhookRequest, WebhookResult, webhook_send
+from workflows.webhooks.adapters import DELIVERED, GONE_OUTCOME, USER_AGENT, WebhookRequest, WebhookResult
 from workflows.webhooks.configured import keys_of
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from workflows.webhooks.rules.delivery import FAILING, hold, next_try
-from workflows.webhooks.selectors import deliveries_due, salts
-from workflows.webhooks.services.gather import TASK
+from workflows.webhooks.selectors import DueDelivery, EndpointRooms, deliveries_due, salts
 from workflows.webhooks.states import DisabledWhy, WebhookDeliveryState
 
 ENDPOINT_DISABLED = "endpoint_disabled"
 CODES = {DisabledWhy.GONE: "webhook_gone", DisabledWhy.FAILING: "webhook_failing"}
 
 
-def attempt_settle(*, delivery_id: UUID, attempt_id: UUID, tries: int, sent: WebhookResult, at: datetime) -> None:
+log = structlog.get_logger("holdpoint.webhooks")
+LEASE = timedelta(seconds=60)  # four times the longest exchange: a lease that ended early would send twice
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryJob:
+    delivery_id: UUID
+    endpoint_id: UUID
+    attempt_id: UUID
+    tries: int
+    sending: WebhookRequest
+
+
+def attempts_settle(*, came_back: Sequence[tuple[DeliveryJob, WebhookResult]], at: datetime) -> None:
+    """Good answers together in one transaction: a commit for each would be most of the work. Every other one in a
+    transaction of its own, because it also changes its endpoint."""
+    good = [(job, sent) for job, sent in came_back if sent.outcome == DELIVERED]
+    if good:
+        _settle_good(good, at)
+    for job, sent in came_back:
+        if sent.outcome != DELIVERED:
+            attempt_settle(delivery_id=job.delivery_id, attempt_id=job.attempt_id, tries=job.tries, sent=sent, at=at)
+
+
+def _settle_good(good: Sequence[tuple[DeliveryJob, WebhookResult]], at: datetime) -> None:
     with transaction.atomic():
-        endpoint_id = WebhookDelivery.objects.values_list("endpoint_id", flat=True).get(id=delivery_id)
-        good = sent.outcome == DELIVERED
-        # Lock order: endpoint, delivery, as in deliveries_take and redeliver; otherwise two senders could deadlock.
-        endpoint = _endpoint_lock(endpoint_id, good=good)
-        delivery = WebhookDelivery.objects.select_for_update(no_key=True).defer("body").get(id=delivery_id)
-        _write_down(attempt_id, sent)
-        if good:
-            _delivered(delivery, at)
-        elif delivery.tries == tries:  # otherwise the lease had ended and a newer try decides
-            _failed(delivery, sent, at)
-        if endpoint is not None:
-            _judge(endpoint, sent, at)
+        # In the order of their ids, endpoints before deliveries: otherwise two senders could deadlock.
+        for endpoint in _recovering([job.endpoint_id for job, _ in good]):
+            _judge(endpoint, DELIVERED, None, at)
+        _written_down([(job.attempt_id, sent) for job, sent in good])
+        rows = WebhookDelivery.objects.filter(id__in=[job.delivery_id for job, _ in good])
+        pending = rows.filter(state=WebhookDeliveryState.PENDING).order_by("id").select_for_update(no_key=True)
+        ids = list(pending.values_list("id", flat=True))
+        delivered = {"state": WebhookDeliveryState.DELIVERED.value, "why": DELIVERED, "ended_at": at}
+        WebhookDelivery.objects.filter(id__in=ids).update(**delivered)
 
 
-def _endpoint_lock(endpoint_id: UUID, *, good: bool) -> WebhookEndpoint | None:
-    """The endpoint's row, locked; None if this result does not change it."""
+def _recovering(endpoint_ids: Sequence[UUID]) -> list[WebhookEndpoint]:
+    """Of these endpoints, locked, those that a good answer changes."""
     # A success changes nothing at a healthy endpoint. Without this filter all deliveries to it would queue for its
     # lock.
-    rows = WebhookEndpoint.objects.select_for_update(no_key=True).filter(id=endpoint_id)
-    return (rows.filter(Q(failures__gt=0) | Q(succeeded_at=None)) if good else rows).first()
+    rows = WebhookEndpoint.objects.select_for_update(no_key=True).filter(id__in=set(endpoint_ids)).order_by("id")
+    return list(rows.filter(Q(failures__gt=0) | Q(succeeded_at=None)))
 
 
-def _write_down(attempt_id: UUID, sent: WebhookResult) -> None:
-    WebhookAttempt.objects.filter(id=attempt_id).update(
-        outcome=sent.outcome,
-        status=sent.status,
-        duration_ms=sent.duration_ms,
-        response_bytes=sent.response_bytes,
-        response_sha256=sent.response_sha256,
-        truncated=sent.truncated,
+def attempt_settle(*, delivery_id: UUID, attempt_id: UUID, tries: int, sent: WebhookResult, at: datetime) -> None:
+    """One try that was not answered with 2xx."""
+    with transaction.atomic():
+        endpoint_id = WebhookDelivery.objects.values_list("endpoint_id", flat=True).get(id=delivery_id)
+        # Lock order: endpoint, delivery, as in deliveries_take and redeliver; otherwise two senders could deadlock.
+        endpoint = WebhookEndpoint.objects.select_for_update(no_key=True).filter(id=endpoint_id).first()
+        delivery = WebhookDelivery.objects.select_for_update(no_key=True).defer("body").get(id=delivery_id)
+        _written_down([(attempt_id, sent)])
+        if delivery.tries == tries:  # otherwise the lease had ended and a newer try decides
+            _failed(delivery, sent, at)
+        if endpoint is not None:
+            _judge(endpoint, sent.outcome, sent.retry_after, at)
+
+
+# One statement for all: bulk_update would write a CASE for each row and column.
+WRITTEN_DOWN = """
+UPDATE workflows_webhookattempt a SET outcome = n.outcome, status = n.status, duration_ms = n.duration_ms,
+    response_bytes = n.response_bytes, response_sha256 = n.response_sha256, truncated = n.truncated
+FROM unnest(%s::uuid[], %s::text[], %s::smallint[], %s::integer[], %s::integer[], %s::text[], %s::boolean[])
+    AS n (id, outcome, status, duration_ms, response_bytes, response_sha256, truncated)
+WHERE a.id = n.id
+"""
+
+
+def _written_down(came_back: Sequence[tuple[UUID, WebhookResult]]) -> None:
+    columns = zip(
+        *(
+            (id_, one.outcome, one.status, one.duration_ms, one.response_bytes, one.response_sha256, one.truncated)
+            for id_, one in came_back
+        ),
+        strict=True,
     )
+    with connection.cursor() as cursor:
+        cursor.execute(WRITTEN_DOWN, [list(column) for column in columns])
 
 
 def _failed(delivery: WebhookDelivery, sent: WebhookResult, at: datetime) -> None:
@@ -80,23 +119,17 @@ def _failed(delivery: WebhookDelivery, sent: WebhookResult, at: datetime) -> Non
     delivery.save(update_fields=["failures", "why", "state", "ended_at", "next_try_at"])
 
 
-def _delivered(delivery: WebhookDelivery, at: datetime) -> None:
-    if delivery.state == WebhookDeliveryState.PENDING:
-        delivery.state, delivery.why, delivery.ended_at = WebhookDeliveryState.DELIVERED.value, DELIVERED, at
-        delivery.save(update_fields=["state", "why", "ended_at"])
-
-
-def _judge(endpoint: WebhookEndpoint, sent: WebhookResult, at: datetime) -> None:
-    if sent.outcome == DELIVERED:
+def _judge(endpoint: WebhookEndpoint, outcome: str, retry_after: float | None, at: datetime) -> None:
+    if outcome == DELIVERED:
         endpoint.failures, endpoint.failing_since, endpoint.held_until = 0, None, None
         endpoint.succeeded_at = at
     else:
         endpoint.failures += 1
         endpoint.failing_since = endpoint.failing_since or at
-        endpoint.held_until = hold(failures=endpoint.failures, at=at, retry_after=sent.retry_after)
+        endpoint.held_until = hold(failures=endpoint.failures, at=at, retry_after=retry_after)
     endpoint.save(update_fields=["failures", "failing_since", "held_until", "succeeded_at"])
     # 410 is final: the receiver says that this address is gone, so there is no point in waiting for FAILING.
-    if endpoint.enabled and sent.outcome == GONE_OUTCOME:
+    if endpoint.enabled and outcome == GONE_OUTCOME:
         endpoint_disable_locked(endpoint, DisabledWhy.GONE, actor=SYSTEM, at=at)
     elif endpoint.enabled and endpoint.failing_since and at - endpoint.failing_since >= FAILING:
         endpoint_disable_locked(endpoint, DisabledWhy.FAILING, actor=SYSTEM, at=at)
@@ -125,100 +158,20 @@ def endpoint_disable_locked(
     return dropped
 
 
-log = structlog.get_logger("holdpoint.webhooks")
-LEASE = timedelta(seconds=60)  # four times the longest exchange: a lease that ended early would send twice
-THREADS = 8
-EACH = 4  # at once to one endpoint: a slow receiver must leave threads for the others
-TURN = 20.0  # seconds; then the worker is free for another task
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryJob:
-    delivery_id: UUID
-    endpoint_id: UUID
-    attempt_id: UUID
-    tries: int
-    sending: WebhookRequest
-
-
-def deliveries_send(
-    *,
-    now: Callable[[], datetime],
-    private_hosts: frozenset[str],
-    senders: int = 1,
-    turn: float = TURN,
-    lease: timedelta = LEASE,
-) -> int:
-    """Send until nothing is due or the turn is over; returns the number of tries. At most `senders` run in the
-    installation, so that slow receivers cannot take all workers."""
-    wake_up_received(TASK)
-    with _sender_slot(senders) as found:
-        if not found:
-            return 0
-        sender = _Sender(now, private_hosts, lease)
-        over = sender.run(until=time.monotonic() + turn)
-    if over:
-        wake_up_once(TASK)
-    return sender.tries
-
-
-class _Sender:
-    """HTTP in threads; the database only in the thread that runs the task, because connections belong to a thread."""
-
-    def __init__(self, now: Callable[[], datetime], private_hosts: frozenset[str], lease: timedelta) -> None:
-        self.now = now
-        self.private_hosts = private_hosts
-        self.lease = lease
-        self.running: dict[Future[WebhookResult], DeliveryJob] = {}
-        self.tries = 0
-
-    def run(self, *, until: float) -> bool:
-        """True: the turn is over, and there may be more to send."""
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="webhook") as pool:
-            while True:
-                over = time.monotonic() >= until
-                # Not for every free thread: each look for due deliveries is a query.
-                if not over and len(self.running) <= THREADS // 2:
-                    self._start(pool)
-                if not self.running:
-                    return over
-                self._settle()
-
-    def _start(self, pool: ThreadPoolExecutor) -> None:
-        under_way = Counter(job.endpoint_id for job in self.running.values())
-        for job in deliveries_take(
-            at=self.now(),
-            most=THREADS - len(self.running),
-            private_hosts=self.private_hosts,
-            under_way=under_way,
-            lease=self.lease,
-        ):
-            self.running[pool.submit(webhook_send, job.sending)] = job
-
-    def _settle(self) -> None:
-        """Record what is finished. Waits at most a second, so that new deliveries are not delayed by slow receivers."""
-        done, _ = wait(self.running, timeout=1.0, return_when=FIRST_COMPLETED)
-        for future in done:
-            job, sent = self.running.pop(future), future.result()
-            attempt_settle(
-                delivery_id=job.delivery_id, attempt_id=job.attempt_id, tries=job.tries, sent=sent, at=self.now()
-            )
-            WEBHOOKS.labels(sent.outcome).inc()
-            WEBHOOK_SECONDS.observe(sent.duration_ms / 1000)
-            self.tries += 1
-
-
 def deliveries_take(
     *,
     at: datetime,
     most: int,
     private_hosts: frozenset[str],
-    under_way: Mapping[UUID, int] | None = None,
+    rooms: EndpointRooms | None = None,
+    admitted: Callable[[list[DueDelivery]], list[DueDelivery]] = list,
     lease: timedelta = LEASE,
 ) -> list[DeliveryJob]:
-    """Lease due deliveries and record their tries."""
+    """Lease due deliveries and record their tries. `admitted`: which of them, if not all."""
     with transaction.atomic():
-        due = deliveries_due(at=at, each=EACH, most=most, under_way=under_way or {})
+        due = admitted(deliveries_due(at=at, most=most, rooms=rooms or EndpointRooms()))
+        if not due:
+            return []
         failing = {one.endpoint_id for one in due if one.failures}
         # A failing endpoint gets one try at a time. Lock order: endpoint, delivery.
         if failing:
@@ -264,21 +217,3 @@ def _attempt(row: WebhookDelivery, live: list[bytes], at: datetime) -> WebhookAt
 def _job(row: WebhookDelivery, attempt: WebhookAttempt, private_hosts: frozenset[str]) -> DeliveryJob:
     sending = WebhookRequest(attempt.url, bytes(row.body), attempt.headers, private_hosts)
     return DeliveryJob(row.id, row.endpoint_id, attempt.id, row.tries, sending)
-
-
-@contextmanager
-def _sender_slot(senders: int) -> Iterator[bool]:
-    """One of the sender slots, if one is free."""
-    # Session advisory locks: PostgreSQL releases the slot of a killed sender together with its connection.
-    taken = next((place for place in range(senders) if _advisory("pg_try_advisory_lock", place)), None)
-    try:
-        yield taken is not None
-    finally:
-        if taken is not None:
-            _advisory("pg_advisory_unlock", taken)
-
-
-def _advisory(function: str, place: int) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(hashtextextended(%s, 7))", [f"webhook-sender:{place}"])
-        return bool(cursor.fetchone()[0])

@@ -94,8 +94,8 @@ def _attempts(groups: Any) -> None:
 
 def _reviews(groups: Any) -> None:
     group = CommandGroup(groups, "reviews", "what waits for people")
-    statuses = ["requested", "approved", "rejected", "confirmed", "overridden", "expired", "canceled"]
-    kinds = ["release", "human_review"]
+    statuses = ["requested", "approved", "rejected", "confirmed", "overridden", "decided", "expired", "canceled"]
+    kinds = ["release", "human_review", "human_task"]
     group.list("/reviews", commands.REVIEW, status={"choices": statuses}, kind={"choices": kinds}, tier={})
     group.show("/reviews")
     for verb in ("approve", "reject"):

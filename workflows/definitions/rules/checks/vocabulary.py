@@ -19,9 +19,10 @@ def halt_reason_exists(reading: Reading) -> Iterator[DefinitionFinding]:
 
 def review_tier_exists(reading: Reading) -> Iterator[DefinitionFinding]:
     for step_id, _, kind in reading.of_kind():
-        if kind.human_tier:
-            what = "a reviewer tier of this organization"
-            yield from _known(reading, step_id, kind.human_tier, reading.tiers, rule="review_tier_exists", what=what)
+        param = kind.human_tier or ("tier" if "tier" in kind.params_schema.get("properties", {}) else "")
+        if param:
+            what = "an active reviewer tier of this organization"
+            yield from _known(reading, step_id, param, reading.tiers, rule="review_tier_exists", what=what)
 
 
 def _known(
