@@ -58,7 +58,7 @@ def signal_call_ended(
     """Signal what a module answered over HTTP. `payload` None: it cannot be read. `unknown`: nobody knows whether the
     module acted."""
     said = {"event_type": event_type, "payload": payload, "unknown": unknown}
-    _put(organization_id, step, "call", said, actor, at)
+    signal_put(organization_id, step, "call", said, actor, at)
 
 
 def signal_performed(organization_id: UUID, step: UUID, payload: dict[str, Any], *, actor: Actor, at: datetime) -> None:
