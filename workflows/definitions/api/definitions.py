@@ -28,7 +28,7 @@ from workflows.definitions.selectors import (
     template_get,
     template_list,
 )
-from workflows.definitions.services.change import definition_archive, definition_change
+from workflows.definitions.services.change import definition_archive, definition_change, definition_unpublish
 from workflows.definitions.services.create import definition_clone, definition_create
 from workflows.definitions.services.document import definition_validate
 
@@ -158,6 +158,25 @@ class DefinitionArchiveApi(ApiView):
         return _definition_response(archived)
 
 
+class DefinitionUnpublishApi(ApiView):
+    required_scopes = {"POST": PUBLISH}
+
+    @extend_schema(
+        operation_id="workflow_definitions_unpublish",
+        request=shapes.ReasonIn,
+        responses=shapes.DefinitionDetailOut,
+        examples=[shapes.REASON_EXAMPLE],
+    )
+    def post(self, request: Request, definition_id: UUID) -> Response:
+        """Archives it and puts the version before it in force again; the answer is that version. New runs follow it at
+        once; runs that have started keep their own copy."""
+        fields = self.body(request, shapes.ReasonIn)
+        earlier = definition_unpublish(
+            actor=self.actor(request), at=timezone.now(), definition_id=definition_id, **fields
+        )
+        return _definition_response(earlier)
+
+
 class DefinitionCloneApi(ApiView):
     required_scopes = {"POST": WRITE}
 
@@ -209,6 +228,7 @@ urlpatterns = [
     path(DEFINITION, DefinitionApi.as_view(), name="definition"),
     path(f"{DEFINITION}/publish", DefinitionPublishApi.as_view(), name="definition_publish"),
     path(f"{DEFINITION}/archive", DefinitionArchiveApi.as_view(), name="definition_archive"),
+    path(f"{DEFINITION}/unpublish", DefinitionUnpublishApi.as_view(), name="definition_unpublish"),
     path(f"{DEFINITION}/clone", DefinitionCloneApi.as_view(), name="definition_clone"),
     path(f"{DEFINITION}/revisions", DefinitionRevisionsApi.as_view(), name="definition_revisions"),
     path(f"{DEFINITION}/validate", DefinitionValidateApi.as_view(), name="definition_validate"),

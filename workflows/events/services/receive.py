@@ -21,8 +21,9 @@ from workflows.events.services.permitted import event_permitted
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import ShapeProblem
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import instance_locked_by_event, kind_of, retries_allowed
-from workflows.runs.services.advance import REQUESTED, TRIGGER, LoggedInput, instance_advance
+from workflows.runs.rules import REQUESTED
+from workflows.runs.selectors.locked import contract_allows_retries, instance_locked_by_event, kind_of
+from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
 from workflows.runs.services.request import case_named, run_request
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
@@ -125,7 +126,7 @@ def _logged_input(
     anything."""
     kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
     answered = next((step for step in instance.locked_steps or () if step.id == correlation), None)
-    allowed = retries_allowed(instance, step_id=answered.step_id if answered else "")
+    allowed = contract_allows_retries(instance, step_id=answered.step_id if answered else "")
     # It was reported as failed before. What follows is the engine's; events that were logged without this fact are
     # replayed as they were.
     failed = answered is not None and answered.state == StepStatus.FAILED
