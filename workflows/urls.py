@@ -2,6 +2,7 @@
 
 from workflows.definitions.api import definitions, migrate, what_if
 from workflows.events.api import event_types, events, parked
+from workflows.modules import api as modules
 from workflows.runs.api import bulk, instances
 from workflows.webhooks.api import webhooks
 
@@ -16,5 +17,6 @@ urlpatterns = [
     *bulk.urlpatterns,
     *instances.urlpatterns,
     *instances.evidence_urlpatterns,
+    *modules.urlpatterns,
     *webhooks.urlpatterns,
 ]

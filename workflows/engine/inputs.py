@@ -26,6 +26,7 @@ class StepReported:
     retries_allowed: bool = True
     by_person: bool = False  # an answer from our own review queue
     contradicts: bool = False  # an answer to a try that its module had already reported as failed
+    unknown: bool = False  # its request may have arrived, and no answer says what became of it
 
 
 @dataclass(frozen=True, slots=True)

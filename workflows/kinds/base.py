@@ -115,6 +115,7 @@ class StepKind:
     answered: Callable[[datetime], StepAnswer] | None = None
     operation: str = ""  # what the hold point is asked for; empty: the name of the request event
     target: str = ""  # whom it concerns; empty: the case
+    call: Json | None = None  # how its request goes out over http; None: over the streams
 
     @property
     def is_terminal(self) -> bool:

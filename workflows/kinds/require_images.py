@@ -1,7 +1,7 @@
 """Checks that there are enough images. They are only counted; their quality is judged by the AI review."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import BOOLEAN, COUNT, TERM, UUID_SCHEMA, array_shape, closed
+from workflows.kinds.shapes import BOOLEAN, COUNT, FAILURE, TERM, UUID_SCHEMA, array_shape, closed
 
 _ASKED = closed(
     {
@@ -44,6 +44,9 @@ KIND = StepKind(
         direction="in",
         description="How many images there are, which, and whether they are enough.",
         schema=_RESULT,
+    ),
+    failure=EventType(
+        name="case.images_check.failed", direction="in", description="The images could not be counted.", schema=FAILURE
     ),
     default_timeout_seconds=60,
     payload=_payload,

@@ -1,7 +1,7 @@
 """Overrides the case's status in the system of record."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import TERM, closed
+from workflows.kinds.shapes import FAILURE, TERM, closed
 
 _RESULT = closed({"previous_status": TERM, "new_status": TERM})
 
@@ -37,6 +37,9 @@ KIND = StepKind(
         direction="in",
         description="The status before and after.",
         schema=_RESULT,
+    ),
+    failure=EventType(
+        name="case.set_status.failed", direction="in", description="The status could not be set.", schema=FAILURE
     ),
     default_timeout_seconds=300,
     payload=_payload,

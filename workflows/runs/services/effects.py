@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeGuard
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from attempts.execution.services.recheck import Go
 from attempts.intake.services.door import intake_pass_ours
@@ -55,8 +55,12 @@ def outbox_rows(
     rows = []
     for effect in run.effects:
         if isinstance(effect, SendRequest):
-            known = _request_type(run, effect)
-            rows.append(outgoing(instance, effect.event_type, effect.payload, str(effect.step), event, at, known=known))
+            known = _kind_of(run, effect)
+            row = outgoing(
+                instance, effect.event_type, effect.payload, str(effect.step), event, at, known=known.request
+            )
+            row.call = known.call
+            rows.append(row)
         elif isinstance(effect, Emit):
             payload = effect.payload
             if effect.event_type == "workflow.cancelled":
@@ -117,9 +121,20 @@ def outgoing(
     )
 
 
-def _request_type(run: Run, effect: SendRequest) -> EventType | None:
+def _kind_of(run: Run, effect: SendRequest) -> StepKind:
     step_id = next(step.step_id for step in run.state.steps if step.id == effect.step)
-    return run.kind(step_id).request
+    return run.kind(step_id)
+
+
+def call_keys_set(instance: WorkflowInstance, rows: Sequence[WorkflowStep], outbox: Sequence[OutboxEvent]) -> None:
+    """The idempotency keys of calls over http, the same for every try: the attempt's id. A read has no attempt, so its
+    key names the step. Called once the rows have their attempts."""
+    calls = {row.envelope["correlation_id"]: row for row in outbox if row.call is not None}
+    for step in rows:
+        row = calls.get(str(step.id))
+        if row is not None and row.call is not None:
+            first = f"call:{step.scope}/{step.step_id}/{step.attempt - step.retries}"
+            row.call = row.call | {"key": str(step.governed_attempt or uuid5(instance.id, first))}
 
 
 def successes_join(
@@ -260,7 +275,8 @@ class StepGate:
                 "operation": ask.operation or ask.event_type,
                 "target_ref": ask.target or f"case/{self.instance.case_id}",
                 "payload_ref": f"workflow-instance/{self.instance.id}",
-                "payload_sha256": canonical_sha256(ask.payload),
+                # Of a call: of what its module gets, so that the module can compare.
+                "payload_sha256": canonical_sha256(ask.payload.get("send", ask.payload)),
                 "risk_tier": self.instance.contract.risk_tier if self.instance.contract else "high",
                 "fields": [],
             },
