@@ -10,6 +10,7 @@ from config.demo.contracts import contracts_ensure
 from config.demo.held import held_ensure
 from config.demo.identity import PEOPLE, SERVICES, organization_ensure, people_ensure, service_ensure
 from config.demo.modules import modules_ensure
+from config.demo.refund import refund_ensure, run_example
 from config.demo.secrets import DemoSecrets
 from config.demo.webhook import webhook_ensure
 from config.demo.workflows import definitions_ensure, event_example
@@ -41,7 +42,8 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         contracts = contracts_ensure(organization=organization, at=at)
         modules_ensure(organization=organization, at=at)
         definitions = definitions_ensure(organization=organization, at=at)
-        event = event_example(organization=organization, at=at)
+        definitions["refund"] = refund_ensure(organization=organization, at=at)
+        event, run = event_example(organization=organization, at=at), run_example(organization=organization, at=at)
         webhook = webhook_ensure(organization=organization, at=at)
         # Before the commit: if the file cannot be written, the keys are rolled back. A key whose clear text is lost is
         # of no use.
@@ -58,6 +60,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         "definitions": definitions,
         "attempt_example": attempt_example(),
         "event_example": event,
+        "run_example": run,
         **({"webhook": webhook} if webhook else {}),
     }
 

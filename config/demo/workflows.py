@@ -33,7 +33,7 @@ def definitions_ensure(*, organization: Organization, at: datetime) -> dict[str,
         if row.product is not None
     }
     missing = [slug for slug in wanted.values() if slug not in found]
-    people = _people(organization) if missing else {}
+    people = demo_people(organization) if missing else {}
     found |= {slug: _make(organization, slug, people, at=at) for slug in missing}
     return {
         name: {"id": str(found[slug].id), "slug": found[slug].slug, "version": found[slug].version}
@@ -67,11 +67,11 @@ def _make(organization: Organization, slug: str, people: dict[str, Actor], *, at
     draft = definition_clone(
         actor=operator, at=at, source_id=template.id, organization=organization, slug=slug, product_id=product.id
     )
-    _open(definition_publish(actor=operator, at=at, definition_id=draft.id), people, at=at)
+    definition_open(definition_publish(actor=operator, at=at, definition_id=draft.id), people, at=at)
     return draft
 
 
-def _open(published: Published, people: dict[str, Actor], *, at: datetime) -> None:
+def definition_open(published: Published, people: dict[str, Actor], *, at: datetime) -> None:
     contract, operator = published.contract, people["operator"]
     documents = {"throttles_and_misuse": wide(contract_documents(contract=contract)["throttles_and_misuse"])}
     contract_change(actor=operator, at=at, contract_id=contract.id, documents=documents)
@@ -93,7 +93,7 @@ def wide(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"limits": limits, "misuse": document["misuse"] | {"strikes": 100, "window_seconds": 60}}
 
 
-def _people(organization: Organization) -> dict[str, Actor]:
+def demo_people(organization: Organization) -> dict[str, Actor]:
     rows = User.objects.filter(groups__role_group__organization=organization).distinct()
     where = frozenset({organization.id})
     return {name: Actor(ActorKind.PERSON, id_, where) for name, id_ in rows.values_list("username", "id")}

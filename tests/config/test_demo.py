@@ -17,6 +17,7 @@ from django.utils import timezone
 from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
+from config.demo.refund import DOCUMENT
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
 from config.env import BASE_DIR
@@ -86,19 +87,20 @@ def test_it_tells_what_a_black_box_check_needs(seeded: Seeded) -> None:
 
 def test_its_workflows_are_published_with_open_contracts_and_the_example_fits(seeded: Seeded) -> None:
     facts = seeded.facts
-    assert set(facts["definitions"]) == set(NAMES)
+    assert set(facts["definitions"]) == {*NAMES, "refund"}
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {facts['keys']['workflows']}")
     for name, shown in facts["definitions"].items():
         row = api.get(f"/api/v1/workflow-definitions/{shown['id']}").json()
         assert {field: row[field] for field in shown} == shown
         assert (row["status"], row["contract"]["state"], row["contract"]["missing_areas"]) == ("active", "open", [])
-        assert row["definition"] == definition_starter(name)
+        assert row["definition"] == (json.loads(DOCUMENT.read_text()) if name == "refund" else definition_starter(name))
     example = facts["event_example"]
     active = api.get(f"/api/v1/workflow-definitions?product_id={example['product_id']}&status=active").json()
     assert [row["id"] for row in active["results"]] == [facts["definitions"]["ai_with_confidence_escalation"]["id"]]
-    schema = api.get("/api/v1/event-types/case.created").json()["schema"]
-    assert Draft202012Validator(schema).is_valid(example)
+    for one in (example, facts["run_example"]):
+        schema = api.get(f"/api/v1/event-types/{one['event_type']}").json()["schema"]
+        assert Draft202012Validator(schema).is_valid(one)
 
 
 def test_the_logins_and_keys_work(seeded: Seeded) -> None:
@@ -123,6 +125,8 @@ def test_the_second_time_it_makes_nothing_and_says_the_same(seeded: Seeded, sett
     settings.HOLDPOINT_DEMO_WEBHOOK = ""  # asked beside a stack that has it
     second = demo()
     example, another = first.pop("event_example"), second.pop("event_example")
+    asked, again = first.pop("run_example"), second.pop("run_example")
+    assert asked["payload"]["business_key"] != again["payload"]["business_key"]
     assert second == first
     assert row_counts() == rows
     fresh = {"event_id", "case_id", "correlation_id", "occurred_at"}

@@ -2,7 +2,6 @@
 another version of it. Reads only: the hold point is not asked, nothing is sent, nothing is stored."""
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from reasoncodes.base.errors import WrongState
@@ -11,7 +10,7 @@ from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.rules.document import Definition, read_definition
 from workflows.definitions.rules.starting import input_problems
 from workflows.definitions.selectors import definition_get
-from workflows.definitions.services.document import as_errors, document_findings, snapshot_document
+from workflows.definitions.services.document import as_errors, document_findings, document_resolved
 from workflows.engine.what_if import Recorded, RunStory, story_of, what_if
 from workflows.events.models import WorkflowEvent
 from workflows.events.states import EventOutcome
@@ -63,7 +62,7 @@ def _compared(definition: WorkflowDefinition, instance: WorkflowInstance) -> Dif
     rows = list(WorkflowStep.objects.filter(instance=instance).order_by("number"))
     was = story_of(state_of(instance, rows))
     # Under the id that the run had: `sample()` then draws what it drew.
-    document: dict[str, Any] = snapshot_document(definition.definition)["definition"]
+    document = document_resolved(definition)
     would_be = _again(read_definition(document, definition_id=str(instance.definition_id)), instance, rows)
     return Difference(instance, would_be.differs_from(was), was, would_be)
 
