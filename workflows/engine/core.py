@@ -17,6 +17,7 @@ from workflows.engine.inputs import (
     GateAnswered,
     Input,
     Intervened,
+    Migrated,
     Overdue,
     Postponed,
     RetryDue,
@@ -25,6 +26,7 @@ from workflows.engine.inputs import (
     TimedOut,
 )
 from workflows.engine.interventions import intervened
+from workflows.engine.migration import migrated
 from workflows.engine.moves import (
     answer_at_once,
     drifted,
@@ -302,6 +304,7 @@ HANDLERS: dict[type, Callable[[Run, Any], None]] = {
     RetryDue: retry_due,
     Overdue: overdue,
     Postponed: postponed,
+    Migrated: migrated,
     Intervened: intervened,
 }
 

@@ -1,5 +1,6 @@
 """Every input of the engine. Each one is in the run's event log, so that replay can feed the same inputs again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -76,6 +77,15 @@ class Postponed:
 
 
 @dataclass(frozen=True, slots=True)
+class Migrated:
+    """The run goes on under another version of its definition. `mapping`: old step to new step, where they differ."""
+
+    at: datetime
+    mapping: Mapping[str, str]
+    reason_code: str
+
+
+@dataclass(frozen=True, slots=True)
 class Intervened:
     at: datetime
     action: InterventionAction
@@ -83,4 +93,5 @@ class Intervened:
     step: UUID | None = None  # which of several that wait for their retry
 
 
-Input = Started | StepReported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Overdue | Postponed | Intervened
+Timer = TimedOut | DeadlinePassed | RetryDue | Overdue | Postponed
+Input = Started | StepReported | GateAnswered | Timer | Migrated | Intervened

@@ -77,6 +77,7 @@ class StepKind:
     outcomes: tuple[str, ...]  # empty: the step ends the workflow (halt)
     output_schema: Json
     effect: str  # "none", "idempotent" or "once"; `once` is what nothing declared means
+    pack: str = ""  # the trade that it is for, such as "clinical"; empty: any
     module: str = ""  # who answers; empty: Holdpoint itself, at once
     endpoint: str = ""  # what a client-driven caller would call, such as "POST /reviews"
     request: EventType | None = None

@@ -18,6 +18,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="gate_on_consent",
+    pack="clinical",
     title="Consent gate",
     description="Asks the consent service whether every listed consent is on record. Nothing is changed.",
     params_schema=closed({"types": _TYPES}),

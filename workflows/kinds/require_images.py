@@ -24,6 +24,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="require_images",
+    pack="clinical",
     title="Image check",
     description="Asks for the number of images of the case. Nothing is changed.",
     params_schema=_ASKED,

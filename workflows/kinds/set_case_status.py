@@ -17,6 +17,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="set_case_status",
+    pack="clinical",
     title="Set case status",
     description="Asks the system of record to set the case's status. Setting it again changes nothing.",
     params_schema=closed({"status": TERM}),

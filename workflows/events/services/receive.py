@@ -21,8 +21,9 @@ from workflows.events.services.keep import event_keep
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import ShapeProblem
 from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.rules import REQUESTED
 from workflows.runs.selectors.locked import instance_locked_by_event, kind_of
-from workflows.runs.services.advance import REQUESTED, TRIGGER, LoggedInput, instance_advance
+from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
 from workflows.runs.services.request import case_named, run_request
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus

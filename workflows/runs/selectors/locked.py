@@ -164,16 +164,21 @@ def _columns(model: type[Model]) -> list[str]:
 
 def definition_read(definition: WorkflowDefinition) -> Definition:
     """The frozen copy of a published definition."""
-    return _read(definition.snapshot_sha256, str(definition.id))
+    return definition_frozen(definition.snapshot_sha256, definition.id)
 
 
 def definition_of(instance: WorkflowInstance) -> Definition:
-    return _read(instance.definition_sha256, str(instance.definition_id))
+    return definition_frozen(instance.definition_sha256, instance.definition_id)
 
 
 def kind_of(instance: WorkflowInstance, step_id: str) -> StepKind | None:
     """The kind of a step of this run, as its frozen definition binds it."""
     return definition_of(instance).kind(step_id, kind_table())
+
+
+def definition_frozen(sha256: str, definition_id: UUID | str) -> Definition:
+    """The frozen copy with this hash, as it was published under this id."""
+    return _read(sha256, str(definition_id))
 
 
 # Never outdated: the copy is stored under its own hash. The limit bounds the memory of a process that serves many

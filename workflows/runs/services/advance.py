@@ -34,6 +34,7 @@ from workflows.events.models import WorkflowEvent
 from workflows.events.states import EventOutcome
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.rules import ORDERED, STARTS
 from workflows.runs.selectors.locked import definition_of, steps_needed
 from workflows.runs.selectors.times import POSTPONED
 from workflows.runs.services.effects import StepGate, effects_apply, outbox_rows, successes_join
@@ -43,8 +44,6 @@ from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
 
 # Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
-REQUESTED = "run.requested"
-STARTS = frozenset({TRIGGER, REQUESTED, "instance.started"})
 STARTED = "instance.started"
 TIMED_OUT = "step.timed_out"
 RETRY_DUE = "step.retry_due"
@@ -328,8 +327,8 @@ def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor:
         payload["path"] = run.path
     halted = instance.state == InstanceStatus.HALTED
     reason_code = instance.halt_reason if halted else event.envelope.get("reason_code", "")
-    if event.event_type == INTERVENED:
-        action, reason_code = "workflow.intervened", event.envelope["reason_code"]
+    if event.event_type in ORDERED:
+        action, reason_code = ORDERED[event.event_type], event.envelope["reason_code"]
         payload |= {name: value for name, value in event.envelope.items() if name != "reason_code"}
     return ledger_entry_build(
         action=action,

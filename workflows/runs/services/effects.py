@@ -8,13 +8,14 @@ from uuid import UUID
 
 from attempts.execution.services.recheck import Go
 from attempts.intake.services.door import intake_pass_ours
+from attempts.lifecycle.states import PatientContext
 from attempts.reviews.services.human_review import human_review_end, human_review_open
 from attempts.reviews.services.human_task import human_task_open
 from attempts.steps.services.open import attempt_open
 from attempts.steps.services.settle import New, Result, step_dispatch, step_settle, step_succeed
 from governance.boundary.models import Note
 from governance.boundary.rules import facts_carried
-from governance.enforcement.models import facts_declared
+from governance.enforcement.models import facts_declared, snapshot_load
 from governance.enforcement.selectors import OwnArrival
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import actor_reference
@@ -264,7 +265,7 @@ class StepGate:
                 "fields": [],
             },
             metadata={"step_id": ask.step_id, "step_kind": ask.kind} | self._facts(ask),
-            context_ref=f"case/{self.instance.case_id}",
+            context_ref=_context_ref(self.instance),
             idempotency_key=str(ask.step),
             origin_step=ask.step,
             trace=trace_or_new(),
@@ -313,6 +314,16 @@ class StepGate:
 
     def _answer(self, ask: AskGate, verdict: str, reason_code: str = "", retry_after: int = 0) -> GateAnswered:
         return GateAnswered(self.at, ask.step, verdict, reason_code, retry_after)
+
+
+def _context_ref(instance: WorkflowInstance) -> str:
+    """The patient context of a step is its case; none where the contract's owner declared that there is none."""
+    contract = instance.contract
+    if contract is not None and contract.snapshot_sha256:
+        envelope = snapshot_load(contract.snapshot_sha256)["documents"]["attempt_identity_envelope"]
+        if envelope.get("patient_context") == PatientContext.NOT_APPLICABLE:
+            return ""
+    return f"case/{instance.case_id}"
 
 
 def _ends_at_once(known: StepKind | None) -> bool:
