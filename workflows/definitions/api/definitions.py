@@ -17,6 +17,7 @@ from governance.people.selectors.people import organization_of
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.api import ApiView
+from reasoncodes.base.json_body import DOCUMENT_DEPTH_LIMIT
 from workflows.definitions.api import shapes
 from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.selectors import (
@@ -47,6 +48,7 @@ def _definition_clone_response(
 
 
 class DefinitionListApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT  # a form inside a step of a document is deeper than eight levels
     required_scopes = {"GET": READ, "POST": WRITE}
 
     @extend_schema(
@@ -76,6 +78,7 @@ class DefinitionListApi(ApiView):
 
 
 class DefinitionApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT  # a form inside a step of a document is deeper than eight levels
     required_scopes = {"GET": READ, "PATCH": WRITE}
 
     @extend_schema(operation_id="workflow_definitions_read", responses=shapes.DefinitionDetailOut)
@@ -102,6 +105,7 @@ class DefinitionApi(ApiView):
 
 
 class DefinitionValidateApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT  # a form inside a step of a document is deeper than eight levels
     required_scopes = {"POST": READ}
 
     @extend_schema(
