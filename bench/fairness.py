@@ -79,13 +79,20 @@ class Stack:
         self.tenants, self.number = tenants, 0
 
     def __enter__(self) -> "Stack":
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _begin(self) -> None:
         self.stack.start()
         command = [sys.executable, "-m", "bench.fairness_setup", str(self.tenants)]
         environment = self.stack.environment(**self.stack.variables)
         done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         self.keys: list[str] = json.loads(done.stdout.splitlines()[-1])
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self.stack.process is not None:

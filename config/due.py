@@ -45,6 +45,8 @@ DUE: Final[dict[str, str]] = {
     "instances-hand-out": "workflows_workflowinstance WHERE state = 'queued'",
     "nudges-due": f"workflows_nudge WHERE due_at {NOW}",
     "outbox-relay": f"workflows_outboxevent WHERE status = 'pending' AND next_try_at {NOW}",
+    "module-calls-work": "workflows_modulecall WHERE state = 'waiting'",
+    "module-calls-expire": f"workflows_modulecall WHERE state = 'sending' AND lease_until {NOW}",
     "webhooks-gather": """workflows_webhookcursor c WHERE EXISTS (SELECT FROM workflows_webhookendpoint WHERE enabled)
         AND c.position < (SELECT size FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1)""",
     "webhooks-deliver": f"""workflows_webhookendpoint e CROSS JOIN LATERAL (

@@ -37,6 +37,7 @@ LANES: Final[Mapping[str, Lane]] = {
                 "attempts.tasks.review.delegations_expire",
                 "attempts.tasks.execution.leases_expire",
                 "attempts.tasks.quarantine.escalate_due",
+                "workflows.tasks.module_calls_expire",
                 "workflows.tasks.steps_time_out",
                 "workflows.tasks.deadlines_pass",
             }
@@ -57,7 +58,10 @@ LANES: Final[Mapping[str, Lane]] = {
             }
         ),
     ),
-    ADAPTERS: Lane("calls the receivers of attempts", frozenset({"attempts.tasks.execution.attempt_dispatch"})),
+    ADAPTERS: Lane(
+        "calls the receivers of attempts, and modules",
+        frozenset({"attempts.tasks.execution.attempt_dispatch", "workflows.tasks.module_calls_work"}),
+    ),
     WEBHOOKS: Lane(
         "makes and sends webhook deliveries",
         frozenset(
@@ -112,6 +116,7 @@ LANE_OF: Final[Mapping[str, str]] = {task: name for name, lane in LANES.items() 
 PARALLEL = frozenset(
     {
         "attempts.tasks.execution.attempt_dispatch",
+        "workflows.tasks.module_calls_work",
         "attempts.tasks.notify.notifications_send",
         "workflows.tasks.webhooks_deliver",
     }

@@ -27,9 +27,12 @@ class WorkflowsConfig(AppConfig):
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.services.erasure import on_erased
         from workflows.definitions.services.proposal import DefinitionPublish
-        from workflows.events.services.outbox import on_published
+        from workflows.events.services.outbox import on_call, on_published
         from workflows.kinds.assign_reviewer import KIND as ASSIGN_REVIEWER
         from workflows.kinds.registry import discover
+        from workflows.modules.configured import module_private_hosts
+        from workflows.modules.services.calls import calls_make
+        from workflows.modules.services.proposal import ModuleChange, ModuleRegister
         from workflows.runs.rules import ACTIONS
         from workflows.runs.selectors.evidence import InstanceCollector
         from workflows.runs.selectors.retention import EVENT, LEFT_OUT, RUN, workflow_export_tables
@@ -44,6 +47,8 @@ class WorkflowsConfig(AppConfig):
             step_resume(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
 
         register_act("definition.publish", DefinitionPublish())
+        register_act("module.register", ModuleRegister(module_private_hosts))
+        register_act("module.change", ModuleChange(module_private_hosts))
         register_actions(ACTIONS)
         register_collector(EvidenceKind.INSTANCE, InstanceCollector())
         register_kind(RUN)
@@ -56,6 +61,7 @@ class WorkflowsConfig(AppConfig):
         performer_register(ASSIGN_REVIEWER.name, reviewer_assign)
         register_panel(case_panel)
         on_published(outbox_told)
+        on_call(calls_make)
         on_erased(deliveries_erase)
         for config in apps.get_app_configs():
             if module_has_submodule(config.module, "step_kinds"):

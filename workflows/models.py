@@ -2,7 +2,8 @@
 
 from workflows.definitions import models as definitions
 from workflows.events import models as events
+from workflows.modules import models as modules
 from workflows.runs import models as runs
 from workflows.webhooks import models as webhooks
 
-__all__ = ["definitions", "events", "runs", "webhooks"]
+__all__ = ["definitions", "events", "modules", "runs", "webhooks"]

@@ -2,7 +2,8 @@
 change."""
 
 from workflows.events import tasks as events
+from workflows.modules import tasks as modules
 from workflows.runs import tasks as runs
 from workflows.webhooks import tasks as webhooks
 
-__all__ = ["events", "runs", "webhooks"]
+__all__ = ["events", "modules", "runs", "webhooks"]

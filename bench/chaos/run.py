@@ -54,8 +54,10 @@ def drive(stack: ChaosStack, history: History, *, seconds: float, seed: int) -> 
         thread.start()
     time.sleep(seconds)
     injector.over.set()
-    for one in (*clients, *verifiers):
-        one.over.set()
+    for client in clients:
+        client.over.set()
+    for verifier in verifiers:
+        verifier.over.set()
     for thread in (injector, *clients, *verifiers):
         thread.join(150)
     for client in clients:

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from config.demo.contracts import contracts_ensure
 from config.demo.held import held_ensure
 from config.demo.identity import PEOPLE, SERVICES, organization_ensure, people_ensure, service_ensure
+from config.demo.modules import modules_ensure
 from config.demo.secrets import DemoSecrets
 from config.demo.webhook import webhook_ensure
 from config.demo.workflows import definitions_ensure, event_example
@@ -38,6 +39,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         keys = {name: _key(organization, name, scopes, secrets, at) for name, scopes in SERVICES.items()}
         keys["other_caller"] = _key(other, "other_caller", SERVICES["caller"], secrets, at)
         contracts = contracts_ensure(organization=organization, at=at)
+        modules_ensure(organization=organization, at=at)
         definitions = definitions_ensure(organization=organization, at=at)
         event = event_example(organization=organization, at=at)
         webhook = webhook_ensure(organization=organization, at=at)

@@ -290,6 +290,8 @@ HOLDPOINT_HTTP_TARGETS = env.dict("HOLDPOINT_HTTP_TARGETS", default={})
 HOLDPOINT_HTTP_ALLOW_PRIVATE = env.list("HOLDPOINT_HTTP_ALLOW_PRIVATE", default=[])
 # Webhooks have their own list, because an organization's operator chooses where they go.
 HOLDPOINT_WEBHOOK_ALLOW_PRIVATE = env.list("HOLDPOINT_WEBHOOK_ALLOW_PRIVATE", default=[])
+# Whether a key must be bound to a registered module to answer steps. Off: a key that is bound to none may answer all.
+HOLDPOINT_BOUND_KEYS_ONLY = env.bool("HOLDPOINT_BOUND_KEYS_ONLY", default=False)
 HOLDPOINT_WEBHOOK_SENDERS = env.int("HOLDPOINT_WEBHOOK_SENDERS", default=1)
 HOLDPOINT_WEBHOOK_KEEP_DAYS = env.int("HOLDPOINT_WEBHOOK_KEEP_DAYS", default=30)
 HOLDPOINT_EMAIL_TARGETS = env.dict("HOLDPOINT_EMAIL_TARGETS", default={})

@@ -62,6 +62,18 @@ ACTS: Final[dict[str, ActRule]] = {
             "It decides what every following run does.",
             "archive the definition",
         ),
+        ActRule(
+            "module.register",
+            "Register a module",
+            "Published workflows can call it, and keys that are bound to it can answer steps.",
+            "disable the module",
+        ),
+        ActRule(
+            "module.change",
+            "Change a module, or release an account from one",
+            "It decides where requests go, what they may do, and which events are believed.",
+            "disable the module",
+        ),
         ActRule("caps.raise", "Raise a cap", "A cap limits what can go wrong at once.", "lower the cap"),
         ActRule(
             "schedule.change",

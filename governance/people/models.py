@@ -105,6 +105,9 @@ class ServiceAccount(models.Model):
     internal = models.BooleanField(
         default=False, editable=False, help_text="A part of Holdpoint itself. It has no key and no responsible person."
     )
+    module = models.CharField(
+        max_length=30, blank=True, help_text="Slug of the registered module that it is bound to; empty: to none."
+    )
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)
     suspended_reason_code = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

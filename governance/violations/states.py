@@ -11,3 +11,4 @@ class ViolationKind(StrEnum):
     STALE_LEASE = "stale_lease"
     SECOND_PERSON_MISSING = "second_person_missing"
     ROLES_FORBIDDEN = "roles_forbidden"
+    MODULE_OVERREACH = "module_overreach"

@@ -20,6 +20,8 @@ class Actor:
     id: UUID | None = None
     organization_ids: frozenset[UUID] = field(default_factory=frozenset)
     scopes: frozenset[str] = field(default_factory=frozenset)
+    module: str = ""
+    """The registered module that a service account is bound to."""
 
     def may_act_in(self, organization_id: UUID | None) -> bool:
         """The clock and the program act everywhere; services and people only in the organizations of their

@@ -172,7 +172,7 @@ class LengthRequired(DomainError):
 
 
 class BodyTooDeep(DomainError):
-    """The JSON is nested too deep: more than eight levels, or 32 where a contract is written.
+    """The JSON is nested too deep: more than eight levels, or 32 where a contract or a workflow is written.
 
     Send flat metadata. If you need the structure, keep it in your own system and send a reference to it.
     """

@@ -4,7 +4,7 @@ So the simulator needs no memory: an answer that is made again after a crash has
 it for a repetition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -12,7 +12,9 @@ from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from sdk.simulator.behaviour import Behaviour
+from sdk.simulator.values import satisfying
 from workflows.events.rules import build_envelope, event_type
+from workflows.kinds.call_events import COMPLETED, FAILED, call_event_name
 
 Json = dict[str, Any]
 Said = tuple[str, Json]
@@ -28,14 +30,17 @@ class ModuleReply:
     after: float
 
 
-def replies(request: Json, behaviour: Behaviour, *, at: datetime) -> list[ModuleReply]:
-    """The answer, with a repetition if the behaviour says so; empty for a request that needs no answer."""
-    answer = ANSWERS.get(request["event_type"])
-    if answer is None:
-        return []
+def replies(
+    request: Json, behaviour: Behaviour, *, at: datetime, returns: Mapping[str, Json] | None = None
+) -> list[ModuleReply]:
+    """The answer, with a repetition if the behaviour says so; empty for a request that needs no answer. `returns`: what
+    the operations of registered modules return, by the event type of their request."""
     # Seeded by the request: every reader that answers it, also after a crash, gets the same numbers.
     dice = Random(f"{behaviour.seed}/{request['correlation_id']}")  # noqa: S311 - a simulation
-    name, payload = answer(request["payload"], dice, behaviour)
+    said = _said(request, dice, behaviour, returns or {})
+    if said is None:
+        return []
+    name, payload = said
     first = ModuleReply(_envelope(request, name, payload, copy=0, at=at), delay(dice, behaviour))
     if dice.random() >= behaviour.duplicate_rate:
         return [first]
@@ -44,6 +49,23 @@ def replies(request: Json, behaviour: Behaviour, *, at: datetime) -> list[Module
     copy = dice.choice((0, 1))
     again = first.after + dice.uniform(0, 4 * behaviour.latency_ms / 1000)
     return [first, ModuleReply(_envelope(request, name, payload, copy=copy, at=at), again)]
+
+
+def _said(request: Json, dice: Random, behaviour: Behaviour, returns: Mapping[str, Json]) -> Said | None:
+    answer = ANSWERS.get(request["event_type"])
+    if answer is not None:
+        return answer(request["payload"], dice, behaviour)
+    schema = returns.get(request["event_type"])
+    return None if schema is None else _service(request["payload"], schema, dice, behaviour)
+
+
+def _service(asked: Json, schema: Json, dice: Random, behaviour: Behaviour) -> Said:
+    module, operation = asked["module"], asked["operation"]
+    if dice.random() < behaviour.failure_rate:
+        failed = {"reason_code": "adapter_failed", "retryable": dice.random() < behaviour.retryable_share}
+        return call_event_name(module, operation, FAILED), failed
+    result = satisfying(schema, dice, high=behaviour.confidence == "high")
+    return call_event_name(module, operation, COMPLETED), {"result": result}
 
 
 def delay(dice: Random, behaviour: Behaviour) -> float:

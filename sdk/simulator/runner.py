@@ -16,6 +16,7 @@ from sdk.simulator.agenda import Agenda, AgendaItem, Delivery
 from sdk.simulator.answers import Json, replies
 from sdk.simulator.backoff import module_backoff
 from sdk.simulator.behaviour import Behaviour
+from sdk.simulator.services import NoServices, Registry, Returns
 from sdk.simulator.stream_sender import StreamSender
 from sdk.simulator.streams import Entry, Streams
 from sdk.simulator.tally import ModuleTally
@@ -26,7 +27,7 @@ log = structlog.get_logger("holdpoint.modules")
 # MOST_WAITING: beyond this the reader stops, and requests stay in Valkey instead of this process' memory. REMEMBERED:
 # answered correlation ids; a request that is older than the last 100,000 would be answered again, with the same ids.
 BATCH, MOST_WAITING, REMEMBERED = 100, 5_000, 100_000
-BLOCK_MS, RECLAIM_SECONDS, REPORT_SECONDS = 500, 5.0, 30.0
+BLOCK_MS, RECLAIM_SECONDS, REPORT_SECONDS, LOOK_SECONDS = 500, 5.0, 30.0, 5.0
 
 
 class Simulator:
@@ -39,6 +40,7 @@ class Simulator:
         organizations: frozenset[str],
         rate: float = 0.0,
         senders: int = 4,
+        services: Registry | None = None,
     ) -> None:
         self.behaviour = behaviour
         self.streams = streams
@@ -47,13 +49,15 @@ class Simulator:
         self.agenda = Agenda(rate=rate)
         self.tally = ModuleTally()
         self.senders = senders
+        self.services = services or NoServices()
+        self._returns: Returns = {}
         # Requests whose answers are not all sent. They are not taken again when the group reclaims them.
         self._under_way: dict[tuple[str, str], Delivery] = {}
         self._answered: OrderedDict[str, None] = OrderedDict()  # correlation ids (S4 4.6)
         # For the two above and `Delivery.left`: the reader and all senders change them.
         self._lock = threading.Lock()
         self.failures = 0
-        self._reclaim_at, self._report_at = 0.0, time.monotonic() + REPORT_SECONDS
+        self._look_at, self._reclaim_at, self._report_at = 0.0, 0.0, time.monotonic() + REPORT_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         """Run until `stop`. Requests that are not answered by then stay with the consumer group."""
@@ -86,6 +90,7 @@ class Simulator:
 
     def _round(self, stop: threading.Event) -> None:
         self._report()
+        self._look()
         if len(self.agenda) > MOST_WAITING:
             stop.wait(0.1)
             return
@@ -95,6 +100,17 @@ class Simulator:
             for entry in self.streams.reclaim(count=BATCH):
                 self.take(entry)
             self._reclaim_at = time.monotonic() + RECLAIM_SECONDS
+
+    def _look(self) -> None:
+        """Which registered modules there are."""
+        if time.monotonic() < self._look_at:
+            return
+        found = self.services.returns()
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        if found is not None:
+            self._returns = found
+            if self.streams.follow(sorted(found)):
+                self.streams.prepare()
 
     def _report(self) -> None:
         if time.monotonic() >= self._report_at:
@@ -122,7 +138,7 @@ class Simulator:
         self._plan(entry, request)
 
     def _plan(self, entry: Entry, request: Json) -> None:
-        planned = replies(request, self.behaviour, at=datetime.now(UTC))
+        planned = replies(request, self.behaviour, at=datetime.now(UTC), returns=self._returns)
         if not planned:
             self._pass_over(entry, "noted")
             return

@@ -47,6 +47,12 @@ class Streams:
                 if not str(error).startswith("BUSYGROUP"):
                     raise
 
+    def follow(self, event_types: Sequence[str]) -> bool:
+        """Read these streams too. True: there are new ones, whose groups `prepare` makes."""
+        new = [PREFIX + name for name in event_types if PREFIX + name not in self.names]
+        self.names += new
+        return bool(new)
+
     def read(self, *, count: int, block_ms: int) -> list[Entry]:
         if not self.names:
             return []

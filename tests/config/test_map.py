@@ -22,8 +22,9 @@ FLOWS = ("request", "approval", "execution", "event", "seal")
 # 45 after part 8; one more since an ended attempt asks whether its contract wants an evidence bundle; six since it is
 # decided again at the act and an effect can be known by its identity; one since a decision names the standbys; four
 # since a worker chooses whose turn it is; two for the slot that is taken when people release it, and given back. Of an
-# event: two since a run's rows, and what comes next in it, have modules of their own (several steps can be open).
-MOST_HOPS = {"held attempt": 59, "event": 27}
+# event: two since a run's rows, and what comes next in it, have modules of their own (several steps can be open); two
+# since a key may be bound to a module.
+MOST_HOPS = {"held attempt": 59, "event": 29}
 SECTION = re.compile(r"^#+ (The way of .*)\n((?:(?!#).*\n?)*)", re.MULTILINE)
 ROW = re.compile(r"^\| *\d+ *\| *([^|]+?) *\|", re.MULTILINE)
 FILE = re.compile(r"`([\w./-]+)`")

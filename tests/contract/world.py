@@ -50,6 +50,7 @@ from tests.workflows.running import ANSWERS
 from tests.workflows.stream_support import signed
 from workflows.events.adapters.streams import StreamMessage
 from workflows.events.services.messages import message_take
+from workflows.modules.services.registry import module_register
 
 API = "/api/v1"
 DAY = 86_400
@@ -96,6 +97,7 @@ class World:
         self._runs()
         self._outside()
         self._provider()
+        self._modules()
         # Who has a passkey can ask for something to sign.
         for person in (User.objects.get(username="reviewer"), self.everybody):
             register(person, SoftKey("ES256"))
@@ -357,6 +359,29 @@ class World:
         own = operator.patch(f"{API}/identity-providers/{made.id}", {"roles_claim": "groups"}, format="json")
         assert own.status_code == 202, own.content
         self.special["authority_changes_withdraw"] = {"change_id": str(own.json()["id"])}
+
+    def _modules(self) -> None:
+        """One that is called over http, with an account that is bound to it, and one that was disabled."""
+        active, disabled = (self._module(slug) for slug in ("parcels", "parcels-before"))
+        self.post(f"/modules/{disabled}/disable", NOW_AND_THEN)
+        bound = self.post(f"/modules/{active}/accounts", {"service_account": "executor"})
+        self.ids |= {"module_id": [active], "account_id": [str(bound["id"])]}
+        self.special["modules_enable"] = {"module_id": disabled}
+        self.special["modules_bind_account"] = {"service_account": "ledger"}
+
+    @staticmethod
+    def _module(slug: str) -> str:
+        terms = {"transport": "http", "url": "https://parcels.example", "operations": {"send": {"effect": "once"}}}
+        with every_tenant():
+            made = module_register(
+                actor=SYSTEM,
+                at=timezone.now(),
+                organization_id=Organization.objects.get(slug="demo").id,
+                slug=slug,
+                terms=terms,
+                private_hosts=frozenset(),
+            )
+        return str(made.module.id)
 
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])

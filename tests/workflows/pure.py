@@ -108,7 +108,7 @@ _TYPES: dict[str, Any] = {
     "object": _objects,
     "array": _arrays,
     "string": _texts,
-    "integer": lambda schema: st.integers(schema["minimum"], schema["maximum"]),
+    "integer": lambda schema: st.integers(schema.get("minimum", -1000), schema.get("maximum", 1000)),
     "number": _numbers,
     "boolean": lambda _: st.booleans(),
     "null": lambda _: st.none(),

@@ -288,7 +288,8 @@ def test_every_state_and_every_move(cast: Cast, operator: Any, status: str, verb
     if status == "archived":
         assert operator.post(f"{url}/archive").status_code == 200
     answer = operator.post(f"{url}/{verb}")
-    if (status, VERBS[verb]) in DEFINITION_MOVES:
+    # The way back from the archive is for the version before one that is unpublished.
+    if (status, VERBS[verb]) in DEFINITION_MOVES - {("archived", "active")}:
         assert (answer.status_code, answer.json()["status"]) == (200, VERBS[verb])
     else:
         assert problem(answer) == (409, "wrong-state")

@@ -153,10 +153,10 @@ def test_an_input_that_does_not_fit_is_refused_by_pointer_and_nothing_of_it_is_k
         assert (asking.runs(), WorkflowEvent.objects.count()) == (0, 0)
 
 
-def test_a_field_that_the_schema_does_not_know_is_refused_without_its_name(asking: Asking) -> None:
-    answer = asking.ask(given=GIVEN | {"colour": 1})
+def test_a_field_that_the_schema_does_not_know_is_refused_without_its_value(asking: Asking) -> None:
+    answer = asking.ask(given=GIVEN | {"colour": MARK})
     assert (answer.status_code, answer.json()["errors"][0]["rule"]) == (422, "unknown_field")
-    assert "colour" not in answer.content.decode()
+    assert MARK not in answer.content.decode()
 
 
 def test_a_definition_that_is_not_active_cannot_be_asked_for(asking: Asking) -> None:
@@ -202,3 +202,18 @@ def test_the_database_holds_one_live_run_per_key(asking: Asking) -> None:
     run.pk, run.case_id = uuid4(), uuid4()
     with every_tenant(), pytest.raises(IntegrityError, match="instance_one_per_key"), transaction.atomic():
         run.save(force_insert=True)
+
+
+def test_unpublishing_a_bad_version_moves_new_runs_to_the_one_before_at_once(asking: Asking) -> None:
+    first, bad = asking.definition, asking.publish(refund(description="A bad one"))
+    under_bad = asking.run(asking.ask())
+    url = f"/api/v1/workflow-definitions/{bad.id}/unpublish"
+    operator = asking.cast.api("orchestrator:publish")
+    answer = operator.post(url, {"reason": "It pays twice"}, format="json")
+    assert (answer.status_code, answer.json()["id"], answer.json()["status"]) == (200, str(first.id), "active")
+    assert asking.run(asking.ask(key="order-2")).definition_id == first.id
+    asking.answer(under_bad)
+    assert (asking.fresh(under_bad).definition_id, asking.fresh(under_bad).state) == (bad.id, "completed")
+    assert operator.post(url, {}, format="json").status_code == 409
+    again = operator.post(f"/api/v1/workflow-definitions/{first.id}/unpublish", {}, format="json")
+    assert again.status_code == 409

@@ -93,6 +93,10 @@ class WorkflowDefinition(StateMachineModel):
     def publish(self) -> None:
         """The service has set contract and snapshot before."""
 
+    @transition(field=state, source=S.ARCHIVED.value, target=S.ACTIVE.value)
+    def restore(self) -> None:
+        """The version that replaced it was unpublished."""
+
     @transition(field=state, source=[S.DRAFT.value, S.ACTIVE.value], target=S.ARCHIVED.value)
     def archive(self) -> None:
         """Runs continue: they follow their frozen copy."""

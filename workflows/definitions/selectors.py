@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, NullIf
 from governance.contracts.models import Contract
 from governance.contracts.rules.readiness import APPROVED, AreaStatus
 from governance.contracts.selectors import readiness_board
+from governance.contracts.states import ContractState
 from governance.people.models import PersonReference
 from governance.tenancy.models import Organization, Product
 from governance.tenancy.selectors import tenant_get
@@ -112,6 +113,19 @@ def definitions_replaced(*, definition: WorkflowDefinition) -> list[WorkflowDefi
     of_product: dict[str, Any] = {"product_id": definition.product_id}
     same_cases = Q(takes_cases=True, **of_product) if takes_cases(definition.definition) else Q(pk=None)
     return sorted(active.filter(same_slug | same_cases), key=lambda row: row.slug != definition.slug)
+
+
+def definition_before(*, definition: WorkflowDefinition) -> WorkflowDefinition | None:
+    """The version with its slug that was published before it and can take new runs: its contract is still open."""
+    rows = _own(
+        organization_id=definition.organization_id,
+        slug=definition.slug,
+        state=DefinitionStatus.ARCHIVED,
+        version__lt=definition.version,
+        contract__state=ContractState.OPEN,
+    )
+    of_product: dict[str, Any] = {"product_id": definition.product_id}
+    return rows.filter(**of_product).order_by("-version").first()
 
 
 def definition_active(*, definition: WorkflowDefinition) -> WorkflowDefinition | None:

@@ -10,8 +10,9 @@ class DefinitionStatus(StrEnum):
     ARCHIVED = "archived"
 
 
+# Back to active only when the version that replaced it is unpublished.
 DEFINITION_MOVES: frozenset[tuple[str, str]] = frozenset(
-    {("draft", "active"), ("active", "archived"), ("draft", "archived")}
+    {("draft", "active"), ("active", "archived"), ("draft", "archived"), ("archived", "active")}
 )
 
 

@@ -17,6 +17,7 @@ from workflows.engine.inputs import (
     GateAnswered,
     Input,
     Intervened,
+    Migrated,
     Overdue,
     Postponed,
     RetryDue,
@@ -25,6 +26,7 @@ from workflows.engine.inputs import (
     TimedOut,
 )
 from workflows.engine.interventions import intervened
+from workflows.engine.migration import migrated
 from workflows.engine.moves import (
     answer_at_once,
     drifted,
@@ -130,6 +132,8 @@ def reported(run: Run, event: StepReported) -> None:
     step = _addressed(run, event)
     if step is None or not _is_current(run, step, event):
         _elsewhere(run, step, event)
+    elif event.unknown:
+        _unsettled(run, step, event, "answer lost")
     elif event.event_type == _failure_name(run, step):
         _failed(run, step, event)
     else:
@@ -253,11 +257,16 @@ def _contradicts(run: Run, current: StepState, event: StepReported) -> bool:
 
 
 def _contradicted(run: Run, step: StepState, event: StepReported) -> None:
-    """Two reports that contradict each other settle nothing: the retry does not go on, a person finds out."""
+    """Two reports that contradict each other settle nothing: the retry does not go on."""
     run.outcome = EventOutcome.ADVANCED
+    _unsettled(run, step, event, "contradicted")
+
+
+def _unsettled(run: Run, step: StepState, event: StepReported, why: str) -> None:
+    """Nobody knows whether it had its effect. Whatever the definition says about failures, a person finds out first."""
     settle(run, step, "unknown", reason_code="outcome_unknown")
     step_close(step, StepStatus.FAILED, event.at, error={"reason_code": "outcome_unknown"})
-    run.note(step, "contradicted", "outcome_unknown")
+    run.note(step, why, "outcome_unknown")
     halt(run, event.at, reason_code="outcome_unknown", step=step)
 
 
@@ -302,6 +311,7 @@ HANDLERS: dict[type, Callable[[Run, Any], None]] = {
     RetryDue: retry_due,
     Overdue: overdue,
     Postponed: postponed,
+    Migrated: migrated,
     Intervened: intervened,
 }
 

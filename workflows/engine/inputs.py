@@ -1,5 +1,6 @@
 """Every input of the engine. Each one is in the run's event log, so that replay can feed the same inputs again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +26,7 @@ class StepReported:
     retries_allowed: bool = True
     by_person: bool = False  # an answer from our own review queue
     contradicts: bool = False  # an answer to a try that its module had already reported as failed
+    unknown: bool = False  # its request may have arrived, and no answer says what became of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,15 @@ class Postponed:
 
 
 @dataclass(frozen=True, slots=True)
+class Migrated:
+    """The run goes on under another version of its definition. `mapping`: old step to new step, where they differ."""
+
+    at: datetime
+    mapping: Mapping[str, str]
+    reason_code: str
+
+
+@dataclass(frozen=True, slots=True)
 class Intervened:
     at: datetime
     action: InterventionAction
@@ -83,4 +94,5 @@ class Intervened:
     step: UUID | None = None  # which of several that wait for their retry
 
 
-Input = Started | StepReported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Overdue | Postponed | Intervened
+Timer = TimedOut | DeadlinePassed | RetryDue | Overdue | Postponed
+Input = Started | StepReported | GateAnswered | Timer | Migrated | Intervened

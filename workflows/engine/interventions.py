@@ -18,6 +18,7 @@ LEGAL: dict[str, frozenset[str]] = {
     InterventionAction.RETRY_STEP: frozenset({"halted", "running"}),
     InterventionAction.CANCEL: frozenset({"queued", "running", "waiting_approval", "halted"}),
     InterventionAction.SUPERSEDE: frozenset({"queued", "running", "waiting_approval", "halted"}),
+    InterventionAction.MIGRATE: frozenset({"queued", "running", "waiting_approval", "halted"}),
 }
 
 

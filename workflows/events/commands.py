@@ -23,6 +23,8 @@ log = structlog.get_logger("holdpoint.consumer")
 BATCH, BLOCK_MS = 20, 500
 # Seconds between tries while Valkey or the database is away.
 FIRST_WAIT, LONGEST_WAIT = 0.25, 10.0
+# How soon the answers of a module that was just registered are read.
+FOLLOW_SECONDS = 5.0
 
 
 def _consumer_backoff(tries: int) -> float:
@@ -37,7 +39,7 @@ class EventConsumer:
         self.stop = stop
         self.taken = 0
         self._failures = 0
-        self._claim_at = 0.0
+        self._claim_at = self._follow_at = 0.0
 
     def run(self) -> None:
         """Run until `stop`. If Valkey is away the consumer waits and tries again; it does not end."""
@@ -56,6 +58,9 @@ class EventConsumer:
     def round(self, *, block_ms: int = BLOCK_MS) -> None:
         if time.monotonic() >= self._claim_at:
             self._claim()
+        if time.monotonic() >= self._follow_at:
+            self._follow_at = time.monotonic() + FOLLOW_SECONDS
+            self._follow()
         messages = self.inbox.read(count=BATCH, block_ms=block_ms)
         for number, message in enumerate(messages):
             if self.stop.is_set():
@@ -70,6 +75,14 @@ class EventConsumer:
                 return
         # Twice per claim time, so that an abandoned message waits at most one and a half times as long.
         self._claim_at = time.monotonic() + self.inbox.claim_after_ms / 2000
+
+    def _follow(self) -> None:
+        """Modules may have been registered. While the database is away, the streams that are known are enough."""
+        try:
+            self.inbox.follow()
+        except (OperationalError, InterfaceError) as error:
+            log.warning("registry_away", error=type(error).__name__)
+            connection.close()
 
     def _handle(self, message: StreamMessage) -> None:
         """Receive one message. While the database is away, wait with it. If it fails otherwise, leave it with the

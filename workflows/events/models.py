@@ -85,6 +85,7 @@ class OutboxEvent(models.Model):
     number = models.PositiveIntegerField(default=0, help_text="Order within the instance.")
     event_type = models.CharField(max_length=80)
     envelope = models.JSONField()
+    call = models.JSONField(null=True, help_text="Of a request over http: how it is called. Empty: a stream.")
     status = models.CharField(max_length=8, default=OutboxStatus.PENDING.value)
     tries = models.PositiveIntegerField(default=0)
     refusals = models.PositiveIntegerField(default=0, help_text="Tries that the stream refused because of the event.")

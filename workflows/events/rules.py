@@ -11,6 +11,7 @@ from governance.boundary.rules.detectors import DETECTOR_NAMES
 from workflows.definitions.states import Mode
 from workflows.kinds import registry
 from workflows.kinds.base import Checker, EventType, Json, ShapeProblem, StepKind, checker
+from workflows.kinds.call_events import call_event
 from workflows.kinds.shapes import CODE, DIALECT, METADATA, MOMENT, REFERENCE, UUID_SCHEMA, array_shape, closed
 from workflows.runs.states import InterventionAction
 
@@ -105,7 +106,8 @@ LIFECYCLE: tuple[EventType, ...] = (
 EVENT_NAME: Json = {
     "type": "string",
     "maxLength": 100,
-    "pattern": r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$",
+    # Hyphens: the slug of a registered module may have them.
+    "pattern": r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_-]*)+$",
     "description": "the name of an event type, such as case.created",
 }
 VERSION: Json = {"type": "string", "pattern": "^v[1-9][0-9]{0,2}$", "description": "a schema version, such as v1"}
@@ -139,12 +141,13 @@ def event_types() -> list[EventType]:
 
 
 def event_type(name: str, version: str = "v1") -> EventType | None:
-    return _catalogue().get((name, version))
+    """Of the catalogue, or of a call to a registered module, whose name says all of it."""
+    return _catalogue().get((name, version)) or (call_event(name) if version == "v1" else None)
 
 
 def versions_of(name: str) -> list[str]:
     """Empty: there is no such type."""
-    return [version for known, version in _catalogue() if known == name]
+    return [version for known, version in _catalogue() if known == name] or (["v1"] if call_event(name) else [])
 
 
 def envelope_schema(

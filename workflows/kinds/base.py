@@ -77,6 +77,7 @@ class StepKind:
     outcomes: tuple[str, ...]  # empty: the step ends the workflow (halt)
     output_schema: Json
     effect: str  # "none", "idempotent" or "once"; `once` is what nothing declared means
+    pack: str = ""  # the trade that it is for, such as "clinical"; empty: any
     module: str = ""  # who answers; empty: Holdpoint itself, at once
     endpoint: str = ""  # what a client-driven caller would call, such as "POST /reviews"
     request: EventType | None = None
@@ -114,6 +115,7 @@ class StepKind:
     answered: Callable[[datetime], StepAnswer] | None = None
     operation: str = ""  # what the hold point is asked for; empty: the name of the request event
     target: str = ""  # whom it concerns; empty: the case
+    call: Json | None = None  # how its request goes out over http; None: over the streams
 
     @property
     def is_terminal(self) -> bool:

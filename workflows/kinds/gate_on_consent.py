@@ -1,7 +1,7 @@
 """Asks the consent service whether the consents that the workflow needs are given."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import BOOLEAN, CODE, REFERENCE, array_shape, closed
+from workflows.kinds.shapes import BOOLEAN, CODE, FAILURE, REFERENCE, array_shape, closed
 
 _TYPES = array_shape(CODE, at_least=1, at_most=20, unique=True)
 _RESULT = closed({"granted": BOOLEAN, "missing_types": array_shape(CODE, at_most=20)})
@@ -18,6 +18,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="gate_on_consent",
+    pack="clinical",
     title="Consent gate",
     description="Asks the consent service whether every listed consent is on record. Nothing is changed.",
     params_schema=closed({"types": _TYPES}),
@@ -37,6 +38,9 @@ KIND = StepKind(
         direction="in",
         description="The consents are on record, or these are missing.",
         schema=_RESULT,
+    ),
+    failure=EventType(
+        name="consent.check.failed", direction="in", description="The consent service could not say.", schema=FAILURE
     ),
     default_timeout_seconds=60,
     payload=_payload,

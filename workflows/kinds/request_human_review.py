@@ -28,6 +28,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="request_human_review",
+    pack="clinical",
     title="Human review",
     description=(
         "Waits for a reviewer of the tier, in Holdpoint's own queue; with `module: true` the human-review module asks."

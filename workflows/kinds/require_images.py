@@ -1,7 +1,7 @@
 """Checks that there are enough images. They are only counted; their quality is judged by the AI review."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import BOOLEAN, COUNT, TERM, UUID_SCHEMA, array_shape, closed
+from workflows.kinds.shapes import BOOLEAN, COUNT, FAILURE, TERM, UUID_SCHEMA, array_shape, closed
 
 _ASKED = closed(
     {
@@ -24,6 +24,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="require_images",
+    pack="clinical",
     title="Image check",
     description="Asks for the number of images of the case. Nothing is changed.",
     params_schema=_ASKED,
@@ -43,6 +44,9 @@ KIND = StepKind(
         direction="in",
         description="How many images there are, which, and whether they are enough.",
         schema=_RESULT,
+    ),
+    failure=EventType(
+        name="case.images_check.failed", direction="in", description="The images could not be counted.", schema=FAILURE
     ),
     default_timeout_seconds=60,
     payload=_payload,

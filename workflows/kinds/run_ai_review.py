@@ -27,6 +27,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="run_ai_review",
+    pack="clinical",
     title="AI review",
     description="Requests an AI review of the case's images. The module deduplicates on the correlation id.",
     params_schema=closed({}),

@@ -1,7 +1,7 @@
 """Overrides the case's status in the system of record."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import TERM, closed
+from workflows.kinds.shapes import FAILURE, TERM, closed
 
 _RESULT = closed({"previous_status": TERM, "new_status": TERM})
 
@@ -17,6 +17,7 @@ def _answer(params: Json, payload: Json) -> StepAnswer:
 
 KIND = StepKind(
     name="set_case_status",
+    pack="clinical",
     title="Set case status",
     description="Asks the system of record to set the case's status. Setting it again changes nothing.",
     params_schema=closed({"status": TERM}),
@@ -36,6 +37,9 @@ KIND = StepKind(
         direction="in",
         description="The status before and after.",
         schema=_RESULT,
+    ),
+    failure=EventType(
+        name="case.set_status.failed", direction="in", description="The status could not be set.", schema=FAILURE
     ),
     default_timeout_seconds=300,
     payload=_payload,

@@ -70,6 +70,8 @@ def array_shape(items: Json, *, at_least: int = 0, at_most: int = MAX_ITEMS, uni
     return {"type": "array", "items": items, **limits, **({"uniqueItems": True} if unique else {})}
 
 
+# What every module says that could not do its work.
+FAILURE = closed({"reason_code": CODE, "retryable": BOOLEAN})
 _DIAGNOSIS: Json = {
     "code": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$"},
     "probability": SHARE,

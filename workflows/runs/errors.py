@@ -16,6 +16,18 @@ class InterventionNotLegal(DomainError):
     title = "Not possible in this state"
 
 
+class MigrationNotPossible(DomainError):
+    """This run cannot go on under that version of its definition.
+
+    `detail` says why. Name in `mapping` where each step under way goes, choose a version in which the step is of the
+    same kind, or let the run end as it is.
+    """
+
+    code = "migration-not-possible"
+    status = 409
+    title = "The run cannot be migrated"
+
+
 class RunExists(DomainError):
     """A run already goes on under this business key, and it was started with another input.
 

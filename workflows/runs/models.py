@@ -205,6 +205,7 @@ class BulkIntervention(models.Model):
     action = models.CharField(max_length=12)
     reason_code = models.CharField(max_length=64)
     note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    details = models.JSONField(default=dict, help_text="Of a migration: where the runs go, and the mapping of steps.")
     ordered_by = models.UUIDField()
     actor_kind = models.CharField(max_length=8)
     created_at = models.DateTimeField()

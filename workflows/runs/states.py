@@ -61,6 +61,13 @@ class InterventionAction(StrEnum):
     SUPERSEDE = "supersede"
     HALT = "halt"
     RESUME = "resume"
+    MIGRATE = "migrate"
+
+
+# What a person does to one run, or to many that a filter finds. A migration has an entry point of its own.
+PLAIN_ACTIONS: tuple[InterventionAction, ...] = tuple(
+    action for action in InterventionAction if action is not InterventionAction.MIGRATE
+)
 
 
 class Drift(StrEnum):

@@ -6,9 +6,10 @@ first place up; whoever finds more than one due attempt wakes up the next.
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 import structlog
@@ -29,6 +30,28 @@ from reasoncodes.base.trace import trace_of
 log = structlog.get_logger("holdpoint.dispatch")
 # After this time a place is given back, so that the worker can be stopped and its other messages are read.
 LONGEST_RUN = 30.0
+
+
+class DueWork(Protocol):
+    """Something that is to be sent to a receiver: an attempt, or what an app above has."""
+
+    @property
+    def attempt_id(self) -> UUID: ...
+
+    @property
+    def organization_id(self) -> UUID: ...
+
+    @property
+    def weight(self) -> int: ...
+
+    @property
+    def trace_id(self) -> str: ...
+
+    @property
+    def waited(self) -> float: ...
+
+    @property
+    def receiver(self) -> Receiver: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +87,11 @@ class Chosen:
 
 @dataclass(slots=True)
 class Places:
-    """The places of this process: who has one, and whose turn is next."""
+    """The places of this process: who has one, and whose turn is next. `heads` finds what is due, without what it is
+    given."""
 
     size: int
+    heads: "Callable[[list[UUID]], Sequence[DueWork]]" = field(default_factory=lambda: _heads)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _queue: FairQueue[UUID] = field(default_factory=FairQueue)
     _taken: set[UUID] = field(default_factory=set)
@@ -81,7 +106,7 @@ class Places:
         caller has tried in vain."""
         with self._lock:
             self._circuits = dict(circuits_in_trouble())
-            due = _heads([*self._taken, *passed])
+            due = self.heads([*self._taken, *passed])
             now = time.monotonic()
             free = [one for one in due if self._free(one.receiver, at=at, now=now)]
             while free:
@@ -113,11 +138,11 @@ class Places:
             return False
         return self._bulkheads.has_room(receiver, now=now)
 
-    def _turn(self, free: list[DueAttempt]) -> DueAttempt:
+    def _turn(self, free: list[DueWork]) -> DueWork:
         key = self._queue.choose({one.organization_id: one.weight for one in free})
         return max((one for one in free if one.organization_id == key), key=lambda one: one.waited)
 
-    def _give(self, mine: DueAttempt, circuit: Circuit | None, now: float, *, probes: bool, more: bool) -> Chosen:
+    def _give(self, mine: DueWork, circuit: Circuit | None, now: float, *, probes: bool, more: bool) -> Chosen:
         self._bulkheads.begin(mine.receiver, now=now)
         self._taken.add(mine.attempt_id)
         turn = self._queue.begin(mine.organization_id, mine.weight)
@@ -151,20 +176,29 @@ def work_stop() -> None:
 
 def attempts_work(*, now: Callable[[], datetime], places: Places) -> int:
     """Executes due attempts until none is left that may be sent, and returns how many were sent."""
-    wake_up_received(DISPATCH)
+    return due_work(now=now, places=places, task=DISPATCH, execute=attempt_execute)
+
+
+class Execute(Protocol):
+    def __call__(self, *, attempt_id: UUID, now: Callable[[], datetime]) -> Executed: ...
+
+
+def due_work(*, now: Callable[[], datetime], places: Places, task: str, execute: Execute) -> int:
+    """Gives places to what is due until nothing is left that may be sent. `task` is woken up while there is more."""
+    wake_up_received(task)
     sent, passed, ends_at = 0, set[UUID](), time.monotonic() + LONGEST_RUN
     with every_tenant():
         while not _stopping.is_set():
             if time.monotonic() > ends_at:
-                wake_up_once(DISPATCH)
+                wake_up_once(task)
                 break
             chosen = places.choose(at=now(), passed=passed)
             if chosen is None:
                 break
             if chosen.more:
-                wake_up_once(DISPATCH)
+                wake_up_once(task)
             with trace_of(chosen.trace_id):
-                done = _execute(chosen, places, now)
+                done = _execute(chosen, places, now, execute)
             if done.outcome is not None:
                 sent += 1
             else:
@@ -172,10 +206,10 @@ def attempts_work(*, now: Callable[[], datetime], places: Places) -> int:
     return sent
 
 
-def _execute(chosen: Chosen, places: Places, now: Callable[[], datetime]) -> Executed:
+def _execute(chosen: Chosen, places: Places, now: Callable[[], datetime], execute: Execute) -> Executed:
     done = Executed()
     try:
-        done = attempt_execute(attempt_id=chosen.attempt_id, now=now)
+        done = execute(attempt_id=chosen.attempt_id, now=now)
     finally:
         health = places.end(chosen, outcome=done.outcome)
     if health is CallHealth.BAD or (health is CallHealth.GOOD and chosen.circuit is not None):

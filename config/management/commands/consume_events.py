@@ -20,6 +20,7 @@ from django.utils import timezone
 from config.startup import serving
 from workflows.events.adapters.streams import Inbox
 from workflows.events.commands import EventConsumer
+from workflows.modules.selectors import module_answer_types
 
 log = structlog.get_logger("holdpoint.consumer")
 # Longer than handling one message takes. Shorter would only mean work done twice: an event id is used once.
@@ -48,7 +49,8 @@ class Command(BaseCommand):
         serving()
         # A name per process: two consumers with one name would share their pending messages.
         name = f"{socket.gethostname()}-{os.getpid()}-{token_hex(3)}"
-        inbox = Inbox(consumer=name, claim_after_ms=int(options["claim_after"] * 1000))
+        after_ms = int(options["claim_after"] * 1000)
+        inbox = Inbox(consumer=name, claim_after_ms=after_ms, more=module_answer_types)
         consumer = EventConsumer(inbox=inbox, now=timezone.now, region=settings.DEPLOYMENT_REGION, stop=stop)
         log.info("consumer_started", streams=len(inbox.types))
         consumer.run()

@@ -160,7 +160,8 @@ def _typed(kind: str, value: str) -> Any:
 
 
 def values_shown(values: Mapping[str, Any]) -> list[ShownFact]:
-    """Facts without a declaration, as people read them. An amount in cents with its currency beside it is one fact."""
+    """Facts without a declaration, as people read them: amounts first, then by name, because stored JSON has no order.
+    An amount in cents with its currency beside it is one fact."""
     currency = values.get("currency")
     code = currency if isinstance(currency, str) and DECIMALS.get(currency) == 2 else ""
     cents = [name for name, value in values.items() if code and name.endswith("_cents") and _is_whole(value)]
@@ -171,7 +172,7 @@ def values_shown(values: Mapping[str, Any]) -> list[ShownFact]:
             found.append(ShownFact(name, "amount", label_of(name.removesuffix("_cents")), value, text))
         elif name != "currency" or not cents:
             found.append(ShownFact(name, _type(value), label_of(name), value, shown_value(value)))
-    return found
+    return sorted(found, key=lambda fact: (fact.type != "amount", fact.name))
 
 
 def _is_whole(value: Any) -> bool:

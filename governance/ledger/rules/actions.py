@@ -59,6 +59,8 @@ register_actions(
         "service_account.created": "created a service account",
         "service_account.suspended": "suspended a service account",
         "service_account.reinstated": "reinstated a service account",
+        "service_account.module_bound": "bound a service account to a module",
+        "service_account.module_released": "released a service account from its module",
         "service_account.responsible_named": "named the person who is responsible for a service account",
         "api_key.issued": "issued an API key",
         "api_key.rotated": "issued a successor of an API key",

@@ -154,7 +154,8 @@ def keys_ending(*, at: datetime, limit: int) -> list[ApiKey]:
 
 def _credential(key: ApiKey) -> Credential:
     account = key.service_account
-    actor = Actor(ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset(key.scopes))
+    where, scopes = frozenset({account.organization_id}), frozenset(key.scopes)
+    actor = Actor(ActorKind.SERVICE, account.id, where, scopes, account.module)
     return Credential(key=key, actor=actor)
 
 

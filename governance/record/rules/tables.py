@@ -117,6 +117,9 @@ BOUND: Final[Mapping[str, BoundTable]] = {
     "workflows_bulkintervention": BoundTable(136),
     "workflows_webhookendpoint": BoundTable(137),
     "workflows_webhooksecret": BoundTable(138),
+    "workflows_module": BoundTable(145),
+    "workflows_moduleversion": BoundTable(146),
+    "workflows_modulesecret": BoundTable(147),
 }
 
 _TREE = "the ledger itself: entries, tree and heads prove each other, and witnesses keep the heads"
@@ -170,6 +173,7 @@ UNBOUND: Final[Mapping[str, str]] = {
     "django_celery_beat_solarschedule": _CLOCK,
     "workflows_outboxevent": _TRANSPORT,
     "workflows_parkedmessage": _TRANSPORT,
+    "workflows_modulecall": _TRANSPORT,
     "workflows_nudge": _TRANSPORT,
     "workflows_bulkitem": "progress of a bulk intervention; each intervention is a bound row",
     "workflows_webhookcursor": _TRANSPORT,

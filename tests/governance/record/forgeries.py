@@ -21,6 +21,7 @@ from tests.governance.retention.support import Clinic
 from tests.governance.retention.test_deletion import request
 from tests.governed import HOLD
 from tests.tampering import WORDS
+from tests.workflows.modules.support import registered
 from tests.workflows.running import Running
 from workflows.runs.models import WorkflowStep
 
@@ -136,6 +137,15 @@ FORGERIES = {
         "governance_deletionrequest", "state = 'refused', reason_code = 'no_such_person'", "id = %(deletion)s"
     ),
     "a definition": _moved("workflows_workflowdefinition", "state = 'archived'", "id = %(definition)s"),
+    "a module": _moved("workflows_module", "active = FALSE, disabled_at = now()", "id = %(module)s"),
+    "a module's name": _fixed("workflows_module", "slug = 'other'", "id = %(module)s"),
+    "a module away": _gone(
+        "workflows_module",
+        "id = %(bare)s",
+        "INSERT INTO workflows_module SELECT (m).* FROM (SELECT jsonb_populate_record(m,"
+        " jsonb_build_object('id', %(bare)s::uuid, 'slug', 'bare')) AS m FROM workflows_module m"
+        " WHERE id = %(module)s) one",
+    ),
     "a run": _moved("workflows_workflowinstance", "context = '{}'", "id = %(run)s"),
     "a step": _moved("workflows_workflowstep", "output = '{\"granted\": true}'", "id = %(step)s"),
     "a person's commitment": _fixed("governance_personreference", "commitment = repeat('0', 64)", PERSON),
@@ -185,6 +195,8 @@ def forgeable_world(cast: Cast) -> dict[str, Any]:
         "deletion": request(clinic, "ctx-0013").id,
         "hold": clinic.hold("attempt", approved).id,
         "definition": running.definition.id,
+        "module": registered(cast).module.id,
+        "bare": uuid4(),
         "run": instance.id,
         "step": step.id,
         "person": cast.operator.id,

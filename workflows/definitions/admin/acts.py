@@ -22,7 +22,7 @@ from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.rules.diff import changes_in_words, diff
 from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.definitions.selectors import definition_active, definition_organization, revision_latest, runs_going
-from workflows.definitions.services.change import definition_archive, definition_change
+from workflows.definitions.services.change import definition_archive, definition_change, definition_unpublish
 from workflows.definitions.services.contract import contract_preview
 from workflows.definitions.services.create import definition_clone, definition_create
 from workflows.definitions.services.document import as_errors, definition_validate
@@ -113,6 +113,13 @@ def _definition_archive_act(
     return "Archived. Runs in progress continue."
 
 
+def _definition_unpublish_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
+) -> str:
+    earlier = definition_unpublish(actor=console_actor(request), at=timezone.now(), definition_id=obj.id, **data)
+    return f"Archived. Version {earlier.version} is in force again."
+
+
 def _definition_publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
     findings = definition_validate(definition_id=obj.id)
     active = definition_active(definition=obj)
@@ -194,6 +201,16 @@ ACTS = [
         _definition_clone_act,
         CloneForm,
         initial=_clone_initial,
+    ),
+    Act(
+        "unpublish",
+        "Unpublish",
+        "Archives this version and puts the one before it in force again. New cases follow that one at once. Runs in "
+        "progress keep their own copy and continue.",
+        _definition_unpublish_act,
+        ArchiveForm,
+        available=lambda obj: obj.state == "active" and not obj.is_template and obj.version > 1,
+        danger=True,
     ),
     Act(
         "archive",

@@ -17,6 +17,7 @@ from unfold.decorators import display
 from governance.console.admin.base import ConsoleAdmin
 from governance.console.admin.forms import JsonTextError, json_parse, pretty
 from governance.console.admin.lists import choice_filter
+from reasoncodes.base.errors import DomainError
 from workflows.definitions.admin import acts as definition_acts
 from workflows.definitions.admin.forms import changed_lines, document_as_written, revision_words
 from workflows.definitions.models import WorkflowDefinition
@@ -31,6 +32,7 @@ from workflows.definitions.selectors import (
 from workflows.definitions.services.document import definition_validate, document_findings
 from workflows.definitions.states import DefinitionStatus, Mode
 from workflows.runs.selectors.pictures import workflow_picture
+from workflows.runs.services.what_if import MOST_RUNS, definition_what_if
 
 LISTED = 50
 
@@ -42,6 +44,7 @@ class DefinitionPages(ConsoleAdmin):
             path("validate/", view(self.validate_view), name=self.url_name("validate")),
             path("templates/", view(self.templates_view), name=self.url_name("templates")),
             path("<uuid:object_id>/compare/", view(self.compare_view), name=self.url_name("compare")),
+            path("<uuid:object_id>/what-if/", view(self.what_if_view), name=self.url_name("what_if")),
             *super().get_urls(),
         ]
 
@@ -97,6 +100,28 @@ class DefinitionPages(ConsoleAdmin):
             after=after,
             sentences=changes_in_words(diff(*documents)),
             lines=changed_lines(*documents),
+        )
+
+    def what_if_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
+        """What the last finished runs would have done under this version; `last` says how many."""
+        obj = self.object_or_404(request, object_id)
+        asked = request.GET.get("last", "20")
+        last = min(max(int(asked[:4]) if asked.isdecimal() else 20, 1), MOST_RUNS)
+        found, refusal = None, ""
+        try:
+            found = definition_what_if(definition_id=obj.id, last=last)
+        except DomainError as error:
+            refusal = error.detail
+        return self._page(
+            request,
+            "admin/workflows/definition_what_if.html",
+            title=f"What would have happened: {obj}",
+            original=obj,
+            back=self.page_url("change", obj.pk),
+            last=last,
+            most=MOST_RUNS,
+            found=found,
+            refusal=refusal,
         )
 
     @staticmethod
@@ -212,7 +237,10 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         return str(timedelta(seconds=obj.workflow_timeout_seconds)).removesuffix(", 0:00:00")
 
     def page_links(self, request: HttpRequest, obj: WorkflowDefinition) -> list[dict[str, Any]]:
-        return [{"title": "Compare", "url": self.page_url("compare", obj.pk)}]
+        links = [{"title": "Compare", "url": self.page_url("compare", obj.pk)}]
+        if not obj.is_template:
+            links.append({"title": "What would have happened", "url": self.page_url("what_if", obj.pk)})
+        return links
 
     def page_context(self, request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
         history = [(row, revision_words(row)) for row in revision_list(definition_id=obj.id)[:LISTED]]

@@ -17,6 +17,7 @@ from governance.people.selectors.people import organization_of
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.api import ApiView
+from reasoncodes.base.json_body import DOCUMENT_DEPTH_LIMIT
 from workflows.definitions.api import shapes
 from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.selectors import (
@@ -28,7 +29,7 @@ from workflows.definitions.selectors import (
     template_get,
     template_list,
 )
-from workflows.definitions.services.change import definition_archive, definition_change
+from workflows.definitions.services.change import definition_archive, definition_change, definition_unpublish
 from workflows.definitions.services.create import definition_clone, definition_create
 from workflows.definitions.services.document import definition_validate
 
@@ -47,6 +48,7 @@ def _definition_clone_response(
 
 
 class DefinitionListApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT  # a form inside a step of a document is deeper than eight levels
     required_scopes = {"GET": READ, "POST": WRITE}
 
     @extend_schema(
@@ -76,6 +78,7 @@ class DefinitionListApi(ApiView):
 
 
 class DefinitionApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT  # a form inside a step of a document is deeper than eight levels
     required_scopes = {"GET": READ, "PATCH": WRITE}
 
     @extend_schema(operation_id="workflow_definitions_read", responses=shapes.DefinitionDetailOut)
@@ -102,6 +105,7 @@ class DefinitionApi(ApiView):
 
 
 class DefinitionValidateApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT  # a form inside a step of a document is deeper than eight levels
     required_scopes = {"POST": READ}
 
     @extend_schema(
@@ -158,6 +162,25 @@ class DefinitionArchiveApi(ApiView):
         return _definition_response(archived)
 
 
+class DefinitionUnpublishApi(ApiView):
+    required_scopes = {"POST": PUBLISH}
+
+    @extend_schema(
+        operation_id="workflow_definitions_unpublish",
+        request=shapes.ReasonIn,
+        responses=shapes.DefinitionDetailOut,
+        examples=[shapes.REASON_EXAMPLE],
+    )
+    def post(self, request: Request, definition_id: UUID) -> Response:
+        """Archives it and puts the version before it in force again; the answer is that version. New runs follow it at
+        once; runs that have started keep their own copy."""
+        fields = self.body(request, shapes.ReasonIn)
+        earlier = definition_unpublish(
+            actor=self.actor(request), at=timezone.now(), definition_id=definition_id, **fields
+        )
+        return _definition_response(earlier)
+
+
 class DefinitionCloneApi(ApiView):
     required_scopes = {"POST": WRITE}
 
@@ -209,6 +232,7 @@ urlpatterns = [
     path(DEFINITION, DefinitionApi.as_view(), name="definition"),
     path(f"{DEFINITION}/publish", DefinitionPublishApi.as_view(), name="definition_publish"),
     path(f"{DEFINITION}/archive", DefinitionArchiveApi.as_view(), name="definition_archive"),
+    path(f"{DEFINITION}/unpublish", DefinitionUnpublishApi.as_view(), name="definition_unpublish"),
     path(f"{DEFINITION}/clone", DefinitionCloneApi.as_view(), name="definition_clone"),
     path(f"{DEFINITION}/revisions", DefinitionRevisionsApi.as_view(), name="definition_revisions"),
     path(f"{DEFINITION}/validate", DefinitionValidateApi.as_view(), name="definition_validate"),

@@ -31,6 +31,8 @@ METADATA_SCHEMA: dict[str, Any] = {
 # governed action would hold up a clinic of ordinary size.
 PER_MINUTE = {"tenant": 6000, "user": 6000, "service": 6000, "workflow": 6000, "context": 60, "region": 60000}
 
+CLINICAL = "clinical"
+
 
 def effect_of(definition: Definition, kinds: Mapping[str, StepKind]) -> Effect:
     """The strictest effect of its steps, and never milder than what the event adapter can prove."""
@@ -46,7 +48,7 @@ def retries_of(definition: Definition) -> int:
 def first_documents(definition: Definition, kinds: Mapping[str, StepKind]) -> dict[str, Any]:
     """The documents of a first contract: the safe defaults, adapted to steps that follow each other in one case."""
     documents = default_documents()
-    documents["attempt_identity_envelope"] |= {"runtime_modes": ["active"], "required": list(ENVELOPE_FIELDS)}
+    documents["attempt_identity_envelope"] |= {"runtime_modes": ["active"]} | _patient_context(definition, kinds)
     # Steps of one case, and cases of one patient, must not block each other; the organization's own cap remains.
     documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
     documents["throttles_and_misuse"]["limits"] = [
@@ -56,6 +58,15 @@ def first_documents(definition: Definition, kinds: Mapping[str, StepKind]) -> di
     if effect_of(definition, kinds) is not Effect.ONCE:
         documents["retry_and_replay"] = with_retries(documents["retry_and_replay"], retries_of(definition))
     return documents
+
+
+def _patient_context(definition: Definition, kinds: Mapping[str, StepKind]) -> dict[str, Any]:
+    """Whether its actions are about patients: required of clinical steps and of format 1, which was made for them. The
+    owner of the area can choose otherwise."""
+    clinical = any(kinds[step.kind].pack == CLINICAL for step in definition.steps.values())
+    if clinical or definition.format == 1:
+        return {"required": list(ENVELOPE_FIELDS)}
+    return {"patient_context": "not_applicable"}
 
 
 def with_retries(document: dict[str, Any], retries: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import WrongState
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.selectors import definition_lock, revision_latest
+from workflows.definitions.selectors import definition_before, definition_lock, revision_latest
 from workflows.definitions.services.document import document_check, document_set, document_with
 from workflows.definitions.services.record import content_of, definition_record, slug_check
 from workflows.definitions.states import DefinitionStatus
@@ -76,6 +76,30 @@ def definition_archive(*, actor: Actor, at: datetime, definition_id: UUID, reaso
         definition = definition_lock(actor=actor, definition_id=definition_id)
         definition_archive_locked(definition, actor=actor, at=at, reason=reason)
     return definition
+
+
+@violations_recorded
+def definition_unpublish(*, actor: Actor, at: datetime, definition_id: UUID, reason: str = "") -> WorkflowDefinition:
+    """Take a bad version back: it is archived, and the version before it takes new runs again, at once. Returns that
+    version. One person is enough, because two have put it in force before. Runs that have started continue."""
+    text_check(text=reason, pointer="/reason")
+    with transaction.atomic():
+        bad = definition_lock(actor=actor, definition_id=definition_id)
+        if bad.state != DefinitionStatus.ACTIVE:
+            raise WrongState(f"A definition that is {bad.state} is not published.")
+        found = definition_before(definition=bad)
+        if found is None or found.takes_cases != bad.takes_cases:
+            raise WrongState("No version before it has an open contract. Archive it, or publish another one.")
+        earlier = definition_lock(actor=actor, definition_id=found.id)
+        # First: only one version with a slug can be active.
+        definition_archive_locked(bad, actor=actor, at=at, reason=reason, facts={"replaced_by": str(earlier.id)})
+        before = content_of(earlier)
+        earlier.restore()
+        earlier.updated_at = at
+        earlier.save(update_fields=["state", "updated_at"])
+        facts = {"instead_of": str(bad.id)}
+        definition_record(earlier, "definition.restored", actor=actor, at=at, before=before, reason=reason, **facts)
+    return earlier
 
 
 def definition_archive_locked(

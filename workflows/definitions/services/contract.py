@@ -34,6 +34,7 @@ from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.rules.contract_terms import effect_of, first_documents, retries_of, with_retries
 from workflows.definitions.rules.document import Definition, read_definition
 from workflows.definitions.selectors import contract_definition, contract_latest, slug_was_published
+from workflows.definitions.services.document import document_resolved
 from workflows.kinds.registry import kind_table
 
 POLICY = "workflows"
@@ -73,7 +74,7 @@ def contract_for(
     *, definition: WorkflowDefinition, organization: Organization, terms: PublishTerms, actor: Actor, at: datetime
 ) -> Contract:
     """The definition's contract with the right terms; opened if all ten areas are approved already."""
-    parsed = read_definition(definition.definition, definition_id=str(definition.id))
+    parsed = read_definition(document_resolved(definition), definition_id=str(definition.id))
     latest = _latest(definition)
     policy_check(organization=organization, terms=terms)
     if latest is None:
@@ -113,7 +114,7 @@ def contract_preview(*, definition: WorkflowDefinition, terms: PublishTerms | No
         return ContractPreview(definition.slug, latest.version, (), refusal=refusal.detail)
     before = contract_definition(contract=latest)
     prepared = latest.state == ContractState.DRAFT and before is None
-    parsed = read_definition(definition.definition, definition_id=str(definition.id))
+    parsed = read_definition(document_resolved(definition), definition_id=str(definition.id))
     core, documents = _changes_for(definition, parsed, latest, terms, before)
     again = set(areas) if set(core) & set(CORE_FIELDS) and not prepared else set(documents)
     missing = [row.area for row in readiness_board(contract=latest) if row.status != APPROVED or row.area in again]

@@ -12,6 +12,7 @@ from reasoncodes.base.errors import FieldError, InvalidInput
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_codes_active
 from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.calls import call_findings, call_steps, document_pinned
 from workflows.definitions.rules.contract_terms import effect_of
 from workflows.definitions.rules.document import (
     DEFAULT_WORKFLOW_TIMEOUT,
@@ -24,6 +25,7 @@ from workflows.definitions.rules.validate import draft_findings, validate
 from workflows.definitions.selectors import definition_get
 from workflows.definitions.states import Mode
 from workflows.kinds.registry import kind_table, kinds
+from workflows.modules.selectors import modules_offered
 
 FORMAT = "holdpoint-definition-v1"
 # Fields of the document that a request may give separately, and that the row has as columns too.
@@ -85,8 +87,19 @@ def document_findings(*, organization_id: UUID | None, document: Any) -> list[De
         step_failure_codes=reason_codes_active(organization_id=organization_id, scope=Scope.STEP_FAILURE),
         tiers=frozenset(tiers),
     )
+    offered = modules_offered(organization_id=organization_id) if call_steps(document) else {}
+    found += call_findings(document, offered)
     # Only for a valid document: the check parses it, and would fail on anything else.
-    return found or list(_contract_findings(document))
+    return found or list(_contract_findings(document_pinned(document, offered)))
+
+
+def document_resolved(definition: WorkflowDefinition) -> dict[str, Any]:
+    """The document with what its calls of modules resolve to now. Publication stores it like this, and judges effects
+    by it; the draft stays as it was written."""
+    document: dict[str, Any] = definition.definition
+    if not call_steps(document):
+        return document
+    return document_pinned(document, modules_offered(organization_id=definition.organization_id))
 
 
 def _tiers_named(document: Any) -> Iterator[str]:
@@ -108,7 +121,10 @@ def _contract_findings(document: dict[str, Any]) -> Iterator[DefinitionFinding]:
     if effect_of(definition, kind_table()) is not Effect.ONCE:
         return
     for step in definition.steps.values():
-        if step.max_retries > 0:
+        known = definition.kind(step.id, kind_table())
+        # A call that only reads opens no attempt, so the contract says nothing about it.
+        reads = known is not None and known.bind is not None and not known.is_governed
+        if step.max_retries > 0 and not reads:
             message = "Another step has effect once, so the contract allows no automatic retry. Set max_retries to 0."
             yield DefinitionFinding("contract_forbids_retries", f"/steps/{step.id}/max_retries", message, "0")
 

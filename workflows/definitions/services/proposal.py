@@ -24,7 +24,7 @@ from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.rules.diff import changes_in_words, diff
 from workflows.definitions.selectors import definition_active, definition_get, definition_lock
 from workflows.definitions.services.contract import ContractPreview, PublishTerms, contract_preview, policy_check
-from workflows.definitions.services.document import as_errors, document_findings
+from workflows.definitions.services.document import as_errors, document_findings, document_resolved
 from workflows.definitions.services.publish import definition_publish
 from workflows.definitions.states import DefinitionStatus
 
@@ -115,7 +115,8 @@ def _draft(subject: str, organization: Organization) -> WorkflowDefinition:
 
 def _content(definition: WorkflowDefinition) -> str:
     # With the slug: it names the contract whose approvals the definition gets.
-    return canonical_sha256({"slug": definition.slug, "definition": definition.definition})
+    # And with what its calls resolve to: a module whose effect changed meanwhile is not what was proposed.
+    return canonical_sha256({"slug": definition.slug, "definition": document_resolved(definition)})
 
 
 def _shown(definition: WorkflowDefinition | None) -> dict[str, Any]:

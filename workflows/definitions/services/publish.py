@@ -25,7 +25,7 @@ from workflows.definitions.selectors import (
 )
 from workflows.definitions.services.change import definition_archive_locked
 from workflows.definitions.services.contract import PublishTerms, contract_for, send_lock_before_publish
-from workflows.definitions.services.document import as_errors, document_findings, snapshot_document
+from workflows.definitions.services.document import as_errors, document_findings, document_resolved, snapshot_document
 from workflows.definitions.services.record import content_of, definition_record
 from workflows.definitions.states import DefinitionStatus
 
@@ -78,7 +78,8 @@ def _make_room(definition: WorkflowDefinition, *, actor: Actor, at: datetime) ->
 
 def _activate(definition: WorkflowDefinition, contract: Contract, *, actor: Actor, at: datetime, reason: str) -> None:
     before = content_of(definition)
-    document = snapshot_document(definition.definition)
+    # What its calls resolve to is part of the stored version: a run and its replay never ask the registry.
+    document = snapshot_document(document_resolved(definition))
     definition.snapshot_sha256 = snapshot_store(kind="definition", document=document, at=at)
     definition.contract = contract
     definition.takes_cases = takes_cases(definition.definition)

@@ -4,7 +4,7 @@ messages.
 Every call may raise RedisError: the caller tries again later, or refuses.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -102,7 +102,9 @@ def inbound_types() -> list[str]:
 class Inbox:
     """The inbound streams, as one consumer of our group sees them."""
 
-    def __init__(self, *, consumer: str, claim_after_ms: int) -> None:
+    def __init__(self, *, consumer: str, claim_after_ms: int, more: Callable[[], list[str]] | None = None) -> None:
+        """`more`: event types that are in no catalogue, because people register them."""
+        self.more = more
         self.types = inbound_types()
         self.names = {stream_of(name): name for name in self.types}
         self.consumer = consumer
@@ -112,11 +114,22 @@ class Inbox:
     def client(self) -> Any:
         return message_client()
 
+    def follow(self) -> None:
+        """Read the streams too of what was registered since."""
+        found = set(self.more()) - set(self.types) if self.more else set()
+        if found:
+            self.types = sorted({*self.types, *found})
+            self.names = {stream_of(name): name for name in self.types}
+            self._create([stream_of(name) for name in sorted(found)])
+
     def prepare(self) -> None:
         """Create the streams and our group."""
+        self._create(list(self.names))
+
+    def _create(self, streams: Sequence[str]) -> None:
         # From the beginning (0 and not $): messages that were sent before the first start, or before Valkey lost its
         # data, are read too. The event ids keep them from being processed twice.
-        for stream in self.names:
+        for stream in streams:
             try:
                 self.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
             except ResponseError as error:

@@ -49,6 +49,18 @@ ORDER BY o.next_try_at, o.id LIMIT %s
 FOR NO KEY UPDATE SKIP LOCKED
 """
 
+Carrier = Callable[[Sequence[OutboxEvent], datetime], None]
+_carriers: list[Carrier] = []
+
+
+def on_call(carrier: Carrier) -> Carrier:
+    """Register who takes over requests that go out over http. The relay calls it in its transaction; what it writes is
+    committed with the mark that they were sent. It may use the database only."""
+    if carrier not in _carriers:
+        _carriers.append(carrier)
+    return carrier
+
+
 Listener = Callable[[Sequence[OutboxEvent], datetime], None]
 _listeners: list[Listener] = []
 
@@ -79,7 +91,8 @@ def outbox_relay(*, at: datetime) -> int:
             rows = _take()
             if not rows:
                 return total
-            answers = _publish(rows)
+            calls = [row for row in rows if row.call is not None]
+            answers = _publish([row for row in rows if row.call is None]) | _carry(calls, at)
             sent = [row for row in rows if not isinstance(answers[row.id], Exception)]
             _tell(sent, at)
             _mark(rows, answers)
@@ -95,9 +108,19 @@ def _take() -> list[OutboxEvent]:
     return list(OutboxEvent.objects.filter(id__in=ids).order_by("id")) if ids else []
 
 
+def _carry(rows: list[OutboxEvent], at: datetime) -> dict[UUID, Any]:
+    """Requests over http do not go to a stream: they are handed over, in this transaction."""
+    if rows:
+        for carrier in _carriers:
+            carrier(rows, at)
+    return {row.id: "carried" for row in rows}
+
+
 def _publish(rows: list[OutboxEvent]) -> dict[UUID, Any]:
     """The stream's answer for each row, in one round trip. What was not confirmed is published again later with the
     same event_id, so that receivers can recognize it."""
+    if not rows:
+        return {}
     try:
         pipe = stream_client().pipeline(transaction=False)
         for row in rows:

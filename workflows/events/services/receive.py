@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from governance.enforcement.models import snapshot_load
 from governance.violations.errors import CrossTenant
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
@@ -18,11 +17,13 @@ from workflows.events.errors import EventInvalid
 from workflows.events.models import WorkflowEvent
 from workflows.events.rules import correlation_of, envelope_shape_problems, event_type, payload_problems, storable
 from workflows.events.services.keep import event_keep
+from workflows.events.services.permitted import event_permitted
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import ShapeProblem
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import instance_locked_by_event, kind_of
-from workflows.runs.services.advance import REQUESTED, TRIGGER, LoggedInput, instance_advance
+from workflows.runs.rules import REQUESTED
+from workflows.runs.selectors.locked import contract_allows_retries, instance_locked_by_event, kind_of
+from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
 from workflows.runs.services.request import case_named, run_request
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
@@ -51,6 +52,7 @@ def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> 
     organization_id = UUID(envelope["org_id"])
     if not actor.may_act_in(organization_id):
         raise CrossTenant(subject_type="organization", subject_id=organization_id)
+    event_permitted(actor=actor, organization_id=organization_id, event_type=envelope["event_type"])
     try:
         with transaction.atomic():
             return _take_in(envelope, organization_id, actor, at, region)
@@ -123,7 +125,11 @@ def _logged_input(
     """The input, with what the log keeps. A payload that does not fit its schema is not stored: it may contain
     anything."""
     kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
-    allowed, failed = retries_allowed(instance), _failed_before(instance, correlation)
+    answered = next((step for step in instance.locked_steps or () if step.id == correlation), None)
+    allowed = contract_allows_retries(instance, step_id=answered.step_id if answered else "")
+    # It was reported as failed before. What follows is the engine's; events that were logged without this fact are
+    # replayed as they were.
+    failed = answered is not None and answered.state == StepStatus.FAILED
     facts = ({} if allowed else {"retries_allowed": False}) | ({"contradicts": True} if failed else {})
     return LoggedInput(
         input=StepReported(at, envelope["event_type"], correlation, kept.get("payload"), allowed, contradicts=failed),
@@ -135,21 +141,6 @@ def _logged_input(
         facts=facts,
         redrives=redrives,
     )
-
-
-def _failed_before(instance: WorkflowInstance, correlation: UUID | None) -> bool:
-    """Whether it answers a try that was reported as failed. What follows is the engine's; events that were logged
-    without this fact are replayed as they were."""
-    return any(step.id == correlation and step.state == StepStatus.FAILED for step in instance.locked_steps or ())
-
-
-def retries_allowed(instance: WorkflowInstance) -> bool:
-    """Whether the contract allows automatic retries. A contract can only tighten what the definition asks for."""
-    contract = instance.contract
-    if contract is None or not contract.snapshot_sha256:
-        return False
-    documents = snapshot_load(contract.snapshot_sha256)["documents"]
-    return bool(documents["retry_and_replay"]["automatic_retries"] != "never")
 
 
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:

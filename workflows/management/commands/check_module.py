@@ -19,11 +19,16 @@ from rich.text import Text
 
 from attempts.execution.adapters.base import signing_secret
 from governance.outside.http import AddressRefused
+from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from sdk.conformance.messages import Kit, MessageForm, secret_bytes
 from sdk.conformance.report import NotReachable, ProbeResult, check
 from workflows.management.definition_files import organization_named
 from workflows.management.module_sender import ModuleSender
+from workflows.modules.configured import module_keys
+from workflows.modules.models import Module
+from workflows.modules.selectors import module_named, module_salts
+from workflows.modules.services.registry import module_check_record
 
 SECRET = "HOLDPOINT_MODULE_SECRET"  # noqa: S105  the name of a variable
 CANNOT = 2
@@ -38,6 +43,10 @@ class Command(BaseCommand):
             "--form", choices=[*MessageForm], default=MessageForm.CALL, help="an adapter's call, or a webhook"
         )
         parser.add_argument("--organization", help="slug; sign as the http adapter does for it")
+        parser.add_argument(
+            "--module",
+            help="slug of a registered module of the organization; sign with its secret, and keep the report",
+        )
         parser.add_argument("--secret-env", default=SECRET, help=f"the variable that has the whsec_… secret ({SECRET})")
         parser.add_argument(
             "--effects-url", help="answers GET with {key: how often the work was done}, in a test build"
@@ -58,12 +67,27 @@ class Command(BaseCommand):
             raise CommandError("The module did not answer.", returncode=CANNOT) from error
         wrong = [finding for finding in findings if not finding.ok]
         self.stdout.write(as_json(options, findings) if options["json"] else as_table(findings, counted=bool(counted)))
+        if options["module"]:
+            with every_tenant():
+                module_check_record(
+                    actor=SYSTEM,
+                    at=timezone.now(),
+                    module_id=module_of(options).id,
+                    report=report_of(options, findings),
+                )
         if wrong:
             sys.exit(1)
 
 
 def secret_from(options: dict[str, Any]) -> bytes:
     """Never from the command line, which everybody on the machine sees."""
+    if options["module"]:
+        with every_tenant():
+            module = module_of(options)
+            keys = module_keys(module.id, module_salts(module_id=module.id, at=timezone.now()))
+        if not keys:
+            raise CommandError("This module is not called over http, so it has no secret.", returncode=CANNOT)
+        return keys[0]
     if options["organization"]:
         with every_tenant():
             return secret_bytes(signing_secret(organization_named(options["organization"]).id))
@@ -76,14 +100,27 @@ def secret_from(options: dict[str, Any]) -> bytes:
         raise CommandError("The secret is not of the form whsec_….", returncode=CANNOT) from error
 
 
+def module_of(options: dict[str, Any]) -> Module:
+    if not options["organization"]:
+        raise CommandError("--module needs --organization.", returncode=CANNOT)
+    organization = organization_named(options["organization"])
+    found = module_named(organization_id=organization.id, slug=options["module"])
+    if found is None:
+        raise CommandError("There is no module of this name.", returncode=CANNOT)
+    return found
+
+
 def as_json(options: dict[str, Any], findings: list[ProbeResult]) -> str:
-    document = {
+    return json.dumps(report_of(options, findings), indent=2)
+
+
+def report_of(options: dict[str, Any], findings: list[ProbeResult]) -> dict[str, Any]:
+    return {
         "form": str(options["form"]),
         "effects_counted": bool(options["effects_url"]),
         "conforms": all(finding.ok for finding in findings),
         "findings": [finding.as_json() for finding in findings],
     }
-    return json.dumps(document, indent=2)
 
 
 def as_table(findings: list[ProbeResult], *, counted: bool) -> str:

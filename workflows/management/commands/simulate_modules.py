@@ -19,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 from sdk.simulator.behaviour import CONFIDENCES, MODULES, Behaviour, modules_named, requests_of
 from sdk.simulator.reviewers import Reviewer
 from sdk.simulator.runner import Simulator
+from sdk.simulator.services import NoServices, Services
 from sdk.simulator.stream_sender import StreamSender
 from sdk.simulator.streams import Streams
 from sdk.simulator.web import Web
@@ -58,7 +59,9 @@ class Command(BaseCommand):
         for name, (default, text) in NUMBERS.items():
             parser.add_argument(f"--{name}", type=float, default=from_environment(name, str(default)), help=text)
         parser.add_argument(
-            "--modules", default=os.environ.get("HOLDPOINT_MODULES", ""), help=f"some of {', '.join(MODULES)}"
+            "--modules",
+            default=os.environ.get("HOLDPOINT_MODULES", ""),
+            help=f"some of {', '.join(MODULES)}; left out: all, and the registered ones",
         )
         parser.add_argument(
             "--via", choices=("http", "stream"), default=from_environment("via", "http"), help="how answers travel"
@@ -100,6 +103,7 @@ def simulate_until_stopped(simulator: Simulator, reviewer: Reviewer | None, stop
         for thread in threads:
             thread.join()
         simulator.web.close()
+        simulator.services.close()
         simulator.streams.close()
 
 
@@ -127,6 +131,7 @@ def make_simulator(options: dict[str, Any]) -> Simulator:
         organizations=frozenset(name.strip() for name in options["organization"].split(",")),
         rate=options["rate"],
         senders=max(1, int(options["senders"])),
+        services=Services(url=options["url"], key=options["key"]) if not options["modules"] else NoServices(),
     )
 
 

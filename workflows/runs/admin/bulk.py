@@ -57,7 +57,7 @@ class BulkInterventionAdmin(ConsoleAdmin):
 
     @admin.display(description="What")
     def what(self, obj: BulkIntervention) -> str:
-        return ACTION_NAMES[obj.action]
+        return ORDER_NAMES[obj.action]
 
     @display(description="State", label={"finished": "success", "under way": "info"})
     def state_shown(self, obj: BulkIntervention) -> str:
@@ -104,6 +104,7 @@ def _problem(code: str) -> str:
     return known.title if known else code
 
 
+ORDER_NAMES = ACTION_NAMES | {InterventionAction.MIGRATE.value: "Move to another version"}
 ANY = ("", "any")
 MOST_IDS = 90  # they go in the address, of which the web server takes 4 KiB
 

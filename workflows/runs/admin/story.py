@@ -12,11 +12,11 @@ from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.moves import Move
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowIntervention, WorkflowStep
+from workflows.runs.rules import MIGRATED, REQUESTED
 from workflows.runs.services.advance import (
     DEADLINE,
     GATE,
     INTERVENED,
-    REQUESTED,
     RETRY_DUE,
     STARTED,
     TIMED_OUT,
@@ -101,7 +101,7 @@ def _event(
     tries: Mapping[UUID, WorkflowStep],
     told: TimelineFacts,
 ) -> TimelineLine:
-    intervened = done if event.event_type == INTERVENED else None
+    intervened = done if event.event_type in {INTERVENED, MIGRATED} else None
     return TimelineLine(
         at=event.received_at,
         who=_who(event, entry, told.names),
@@ -131,6 +131,7 @@ def _what(event: WorkflowEvent, tries: Mapping[UUID, WorkflowStep]) -> str:
         DEADLINE: "The workflow's deadline passed",
         GATE: f"The hold point said {said.get('verdict')} to {named}",
         INTERVENED: ACTION_WORDS.get(said.get("action", ""), ""),
+        MIGRATED: f"Moved to version {said.get('to', {}).get('version', '')} of the definition",
     }
     if event.event_type in words:
         return words[event.event_type]
@@ -152,7 +153,7 @@ def _did(event: WorkflowEvent, entry: Recorded | None) -> list[str]:
 def _tone(event: WorkflowEvent, entry: Recorded | None) -> str:
     if entry is not None:
         by_action = {"workflow.halted": "bad", "workflow.completed": "good", "workflow.cancelled": "plain"}
-        return "info" if event.event_type == INTERVENED else by_action.get(entry.move.action, "plain")
+        return "info" if event.event_type in {INTERVENED, MIGRATED} else by_action.get(entry.move.action, "plain")
     return "warn" if event.drift or event.outcome in {"late", "stale"} else "plain"
 
 

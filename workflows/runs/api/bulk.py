@@ -17,11 +17,11 @@ from workflows.runs.api.shapes import InstanceFilter
 from workflows.runs.selectors.bulk import Targets, bulk_get, bulk_items, bulk_list, bulk_progress
 from workflows.runs.services.bulk import bulk_order, bulk_preview
 from workflows.runs.services.intervene import InterventionOrder
-from workflows.runs.states import InterventionAction
+from workflows.runs.states import PLAIN_ACTIONS, InterventionAction
 
 
 class BulkIn(ReasonedIn):
-    action = serializers.ChoiceField(choices=list(InterventionAction))
+    action = serializers.ChoiceField(choices=PLAIN_ACTIONS)
     filter = InstanceFilter(required=False, help_text="As in the list; at least one criterion.")
     instance_ids = serializers.ListField(
         child=serializers.UUIDField(), required=False, min_length=1, max_length=1000, help_text="Instead of a filter."

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import Model, Q
 
 from attempts.lifecycle.states import ENGINE
+from governance.contracts.states import Effect
 from governance.enforcement.models import snapshot_load
 from governance.enforcement.selectors import own_columns, own_joins, own_side
 from governance.enforcement.sql import TAKE_SEND_LOCK
@@ -164,16 +165,36 @@ def _columns(model: type[Model]) -> list[str]:
 
 def definition_read(definition: WorkflowDefinition) -> Definition:
     """The frozen copy of a published definition."""
-    return _read(definition.snapshot_sha256, str(definition.id))
+    return definition_frozen(definition.snapshot_sha256, definition.id)
 
 
 def definition_of(instance: WorkflowInstance) -> Definition:
-    return _read(instance.definition_sha256, str(instance.definition_id))
+    return definition_frozen(instance.definition_sha256, instance.definition_id)
 
 
 def kind_of(instance: WorkflowInstance, step_id: str) -> StepKind | None:
     """The kind of a step of this run, as its frozen definition binds it."""
     return definition_of(instance).kind(step_id, kind_table())
+
+
+def contract_allows_retries(instance: WorkflowInstance, *, step_id: str = "") -> bool:
+    """Whether the contract allows automatic retries of this step. A contract can only tighten what the definition asks
+    for."""
+    contract = instance.contract
+    if contract is None or not contract.snapshot_sha256:
+        return False
+    known = kind_of(instance, step_id) if contract.effect == Effect.ONCE and step_id else None
+    if known is not None and known.bind is not None and not known.is_governed:
+        # A contract of effect `once` says "never", because another step has that effect. A call that only reads opens
+        # no attempt, so the contract says nothing about it.
+        return True
+    documents = snapshot_load(contract.snapshot_sha256)["documents"]
+    return bool(documents["retry_and_replay"]["automatic_retries"] != "never")
+
+
+def definition_frozen(sha256: str, definition_id: UUID | str) -> Definition:
+    """The frozen copy with this hash, as it was published under this id."""
+    return _read(sha256, str(definition_id))
 
 
 # Never outdated: the copy is stored under its own hash. The limit bounds the memory of a process that serves many

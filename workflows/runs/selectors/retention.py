@@ -21,6 +21,7 @@ from governance.retention.selectors.retention import terms_for
 from governance.tenancy.models import Organization
 from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
 from workflows.events.models import OutboxEvent, ParkedMessage, WorkflowEvent
+from workflows.modules.models import Module, ModuleCall, ModuleVersion
 from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance, WorkflowIntervention, WorkflowStep
 from workflows.runs.states import ENDED
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
@@ -190,6 +191,12 @@ def _payloads(organization_id: UUID, reference: str) -> Q:
     return Q(entry__in=LedgerEntry.objects.filter(_run_ledger_about(organization_id, reference)).values("id"))
 
 
+def _calls(organization_id: UUID, reference: str) -> Q:
+    """Requests over http of runs that are about the reference."""
+    steps = WorkflowStep.objects.filter(instance__in=_instances_about(organization_id, reference).values("id"))
+    return Q(step__in=steps.values("id"))
+
+
 def workflow_export_tables() -> Iterable[ExportTable]:
     # Archives have always said `status`; the column is `state`.
     through, called = "instance__organization_id", {"state": "status"}
@@ -206,6 +213,9 @@ def workflow_export_tables() -> Iterable[ExportTable]:
         ExportTable(BulkIntervention),
         ExportTable(ParkedMessage),
         ExportTable(WebhookEndpoint),
+        ExportTable(Module),
+        ExportTable(ModuleVersion, "module__organization_id"),
+        ExportTable(ModuleCall, about=_calls),
         ExportTable(WebhookDelivery, about=OfRun("subject_id")),
         ExportTable(WebhookAttempt, "delivery__organization_id", about=OfRun("delivery__subject_id")),
         ExportTable(BulkItem, "bulk__organization_id", about=OfRun("instance")),
@@ -213,6 +223,7 @@ def workflow_export_tables() -> Iterable[ExportTable]:
 
 
 LEFT_OUT = {
+    "workflows.modulesecret": "a secret's salt; of no use to anybody without the installation's own secret",
     "workflows.webhooksecret": "a secret's salt; of no use to anybody without the installation's own secret",
     "workflows.nudge": "a signal between two transactions; deleted once it was followed",
     "workflows.workflowinstancecurrentstep": "a view of the steps, which are exported",

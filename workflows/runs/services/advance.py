@@ -34,17 +34,16 @@ from workflows.events.models import WorkflowEvent
 from workflows.events.states import EventOutcome
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.rules import ORDERED, STARTS
 from workflows.runs.selectors.locked import definition_of, steps_needed
 from workflows.runs.selectors.times import POSTPONED
-from workflows.runs.services.effects import StepGate, effects_apply, outbox_rows, successes_join
+from workflows.runs.services.effects import StepGate, call_keys_set, effects_apply, outbox_rows, successes_join
 from workflows.runs.services.metrics import count_run
 from workflows.runs.services.rows import STEP_FIELDS, instance_change, state_of, steps_changed
 from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
 
 # Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
-REQUESTED = "run.requested"
-STARTS = frozenset({TRIGGER, REQUESTED, "instance.started"})
 STARTED = "instance.started"
 TIMED_OUT = "step.timed_out"
 RETRY_DUE = "step.retry_due"
@@ -152,7 +151,8 @@ def input_of(row: WorkflowEvent) -> Input | None:
     allowed = row.facts.get("retries_allowed", True)
     contradicts = row.facts.get("contradicts", False)
     payload, by_person = row.envelope.get("payload"), row.source == "person"
-    return StepReported(row.at, row.event_type, step, payload, allowed, by_person, contradicts)
+    unknown = row.facts.get("unknown", False)
+    return StepReported(row.at, row.event_type, step, payload, allowed, by_person, contradicts, unknown)
 
 
 def _timer_of(row: WorkflowEvent) -> Input:
@@ -262,6 +262,7 @@ def _write(
         # A retry is another try of the same attempt; a try that a person started has an attempt of its own.
         inherited = gate.earlier.get((row.scope, row.step_id)) if row.retries else None
         row.governed_attempt = gate.attempts.get(row.id) or row.governed_attempt or inherited
+    call_keys_set(instance, [*added, *changed], outbox)
     entry = _entry(instance, run, event, actor=actor, at=at)
     # The gate's own rows (decision, attempt, lease, intent) are pending too: all of it is one statement, or the attempt
     # could be committed without the run that asked for it.
@@ -328,8 +329,8 @@ def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor:
         payload["path"] = run.path
     halted = instance.state == InstanceStatus.HALTED
     reason_code = instance.halt_reason if halted else event.envelope.get("reason_code", "")
-    if event.event_type == INTERVENED:
-        action, reason_code = "workflow.intervened", event.envelope["reason_code"]
+    if event.event_type in ORDERED:
+        action, reason_code = ORDERED[event.event_type], event.envelope["reason_code"]
         payload |= {name: value for name, value in event.envelope.items() if name != "reason_code"}
     return ledger_entry_build(
         action=action,

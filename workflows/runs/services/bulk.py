@@ -25,6 +25,7 @@ from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance
 from workflows.runs.selectors.bulk import MOST, Targets, orderer_still, targets_facts, targets_find
 from workflows.runs.selectors.start import definition_for
 from workflows.runs.services.intervene import InterventionOrder, instance_act, reason_code_known
+from workflows.runs.services.migrate import instance_migrate
 from workflows.runs.states import InterventionAction
 
 TASK = "workflows.tasks.bulk_work"
@@ -220,7 +221,8 @@ def _one(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> bo
             order = InterventionOrder(
                 InterventionAction(bulk.action), bulk.reason_code, bulk.note.text if bulk.note else "", bulk=bulk
             )
-            instance_act(instance_id=item.instance_id, order=order, actor=actor, at=at, region=region)
+            perform = instance_migrate if order.action == InterventionAction.MIGRATE else instance_act
+            perform(instance_id=item.instance_id, order=order, actor=actor, at=at, region=region)
     except DomainError as refusal:
         return _set(item, "refused", refusal.code, at)
     return _set(item, "done", "", at)

@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeGuard
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from attempts.execution.services.recheck import Go
 from attempts.intake.services.door import intake_pass_ours
+from attempts.lifecycle.states import PatientContext
 from attempts.reviews.services.human_review import human_review_end, human_review_open
 from attempts.reviews.services.human_task import human_task_open
 from attempts.steps.services.open import attempt_open
 from attempts.steps.services.settle import New, Result, step_dispatch, step_settle, step_succeed
 from governance.boundary.models import Note
 from governance.boundary.rules import facts_carried
-from governance.enforcement.models import facts_declared
+from governance.enforcement.models import facts_declared, snapshot_load
 from governance.enforcement.selectors import OwnArrival
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import actor_reference
@@ -54,8 +55,12 @@ def outbox_rows(
     rows = []
     for effect in run.effects:
         if isinstance(effect, SendRequest):
-            known = _request_type(run, effect)
-            rows.append(outgoing(instance, effect.event_type, effect.payload, str(effect.step), event, at, known=known))
+            known = _kind_of(run, effect)
+            row = outgoing(
+                instance, effect.event_type, effect.payload, str(effect.step), event, at, known=known.request
+            )
+            row.call = known.call
+            rows.append(row)
         elif isinstance(effect, Emit):
             payload = effect.payload
             if effect.event_type == "workflow.cancelled":
@@ -116,9 +121,20 @@ def outgoing(
     )
 
 
-def _request_type(run: Run, effect: SendRequest) -> EventType | None:
+def _kind_of(run: Run, effect: SendRequest) -> StepKind:
     step_id = next(step.step_id for step in run.state.steps if step.id == effect.step)
-    return run.kind(step_id).request
+    return run.kind(step_id)
+
+
+def call_keys_set(instance: WorkflowInstance, rows: Sequence[WorkflowStep], outbox: Sequence[OutboxEvent]) -> None:
+    """The idempotency keys of calls over http, the same for every try: the attempt's id. A read has no attempt, so its
+    key names the step. Called once the rows have their attempts."""
+    calls = {row.envelope["correlation_id"]: row for row in outbox if row.call is not None}
+    for step in rows:
+        row = calls.get(str(step.id))
+        if row is not None and row.call is not None:
+            first = f"call:{step.scope}/{step.step_id}/{step.attempt - step.retries}"
+            row.call = row.call | {"key": str(step.governed_attempt or uuid5(instance.id, first))}
 
 
 def successes_join(
@@ -259,12 +275,13 @@ class StepGate:
                 "operation": ask.operation or ask.event_type,
                 "target_ref": ask.target or f"case/{self.instance.case_id}",
                 "payload_ref": f"workflow-instance/{self.instance.id}",
-                "payload_sha256": canonical_sha256(ask.payload),
+                # Of a call: of what its module gets, so that the module can compare.
+                "payload_sha256": canonical_sha256(ask.payload.get("send", ask.payload)),
                 "risk_tier": self.instance.contract.risk_tier if self.instance.contract else "high",
                 "fields": [],
             },
             metadata={"step_id": ask.step_id, "step_kind": ask.kind} | self._facts(ask),
-            context_ref=f"case/{self.instance.case_id}",
+            context_ref=_context_ref(self.instance),
             idempotency_key=str(ask.step),
             origin_step=ask.step,
             trace=trace_or_new(),
@@ -313,6 +330,16 @@ class StepGate:
 
     def _answer(self, ask: AskGate, verdict: str, reason_code: str = "", retry_after: int = 0) -> GateAnswered:
         return GateAnswered(self.at, ask.step, verdict, reason_code, retry_after)
+
+
+def _context_ref(instance: WorkflowInstance) -> str:
+    """The patient context of a step is its case; none where the contract's owner declared that there is none."""
+    contract = instance.contract
+    if contract is not None and contract.snapshot_sha256:
+        envelope = snapshot_load(contract.snapshot_sha256)["documents"]["attempt_identity_envelope"]
+        if envelope.get("patient_context") == PatientContext.NOT_APPLICABLE:
+            return ""
+    return f"case/{instance.case_id}"
 
 
 def _ends_at_once(known: StepKind | None) -> bool:

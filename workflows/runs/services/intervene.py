@@ -68,13 +68,13 @@ def _intervention_apply(
     _legal_or_refuse(instance, order, at=at)
     note = order.bulk.note if order.bulk else note_create(organization_id=instance.organization_id, text=order.note)
     # Read before the advance changes the instance: an intervention records the run before and after it.
-    before = _run_summary(instance)
+    before = run_summary(instance)
     logged = intervened_input(order.action, order.reason_code, at, order.step, **_said(order, note))
     advanced = instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region)
     if order.action in {InterventionAction.CANCEL, InterventionAction.SUPERSEDE}:
         instance.cancelled_reason = order.reason_code
         instance.save(update_fields=["cancelled_reason"])
-    return _record(advanced, order, note, before, actor=actor, at=at)
+    return intervention_record(advanced, order, note, before, actor=actor, at=at)
 
 
 def _said(order: InterventionOrder, note: Note | None) -> dict[str, str]:
@@ -134,7 +134,7 @@ def _resolved_or_refuse(instance: WorkflowInstance) -> None:
             raise OutcomeUnresolved
 
 
-def _run_summary(instance: WorkflowInstance) -> dict[str, Any]:
+def run_summary(instance: WorkflowInstance) -> dict[str, Any]:
     """What `before_state` and `after_state` of an intervention contain."""
     step = current_step(instance_id=instance.id)
     return {
@@ -145,7 +145,7 @@ def _run_summary(instance: WorkflowInstance) -> dict[str, Any]:
     }
 
 
-def _record(
+def intervention_record(
     advanced: Advanced,
     order: InterventionOrder,
     note: Note | None,
@@ -164,7 +164,7 @@ def _record(
         note=note,
         bulk=order.bulk,
         before_state=before,
-        after_state=_run_summary(instance),
+        after_state=run_summary(instance),
         created_at=at,
     )
     insert_together([intervention], [_event(advanced, order, actor=actor, at=at)])

@@ -9,13 +9,15 @@ from governance.retention.selectors.retention import erased_by
 from workflows.definitions.rules.document import Definition
 from workflows.engine.core import Gate, drive
 from workflows.engine.effects import AskGate
-from workflows.engine.inputs import GateAnswered
+from workflows.engine.inputs import GateAnswered, Migrated
 from workflows.engine.state import InstanceState, StepState
 from workflows.engine.tokens import tokens_first
 from workflows.events.models import WorkflowEvent
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import definition_of
+from workflows.runs.rules import MIGRATED
+from workflows.runs.selectors.locked import definition_frozen
+from workflows.runs.selectors.migration import first_definition
 from workflows.runs.selectors.times import deadline_given
 from workflows.runs.services.advance import answer_from_json, input_of
 from workflows.runs.services.rows import state_of
@@ -44,9 +46,12 @@ def instance_replay(*, instance: WorkflowInstance) -> Replayed:
     wrong = [] if [event.number for event in events] == list(range(1, instance.events + 1)) else ["events"]
     state: InstanceState | None = None
     try:
-        state = _blank(instance)
+        definition = _began(instance)
+        state = state_blank(instance, definition=definition)
         for event in events:
-            state, agrees = _again(definition_of(instance), state, event)
+            if event.event_type == MIGRATED:
+                definition = definition_frozen(event.envelope["to"]["sha256"], event.envelope["to"]["definition"])
+            state, agrees = _again(definition, state, event)
             wrong += [] if agrees else [f"event {event.number}"]
     except Exception as error:  # an altered log can contain anything, and one bad run must not end the check of all
         log.warning("replay_impossible", instance_id=str(instance.id), error=type(error).__name__)
@@ -56,7 +61,7 @@ def instance_replay(*, instance: WorkflowInstance) -> Replayed:
 
 def _again(definition: Definition, state: InstanceState, event: WorkflowEvent) -> tuple[InstanceState, bool]:
     """The state after the event, and whether its outcome is the one in the log."""
-    happened = input_of(event)
+    happened = _migrated(event) if event.event_type == MIGRATED else input_of(event)
     if happened is None:
         return state, True
     answers = [answer_from_json(said) for said in event.facts.get("gates", [])]
@@ -64,7 +69,18 @@ def _again(definition: Definition, state: InstanceState, event: WorkflowEvent) -
     return run.state, (run.outcome, run.drift or "") == (event.outcome, event.drift)
 
 
-def _blank(instance: WorkflowInstance) -> InstanceState:
+def _migrated(event: WorkflowEvent) -> Migrated:
+    return Migrated(event.at, event.envelope["mapping"], event.envelope["reason_code"])
+
+
+def _began(instance: WorkflowInstance) -> Definition:
+    """The definition with which it began; it may have been migrated since."""
+    definition_id, sha256 = first_definition(instance=instance)
+    return definition_frozen(sha256, definition_id)
+
+
+def state_blank(instance: WorkflowInstance, *, definition: Definition) -> InstanceState:
+    """The state of the run before its first input, under this definition."""
     return InstanceState(
         id=instance.id,
         case_id=str(instance.case_id),
@@ -72,8 +88,8 @@ def _blank(instance: WorkflowInstance) -> InstanceState:
         deadline_at=deadline_given(instance=instance),
         input=instance.input,
         secret=instance.secret,
-        tokens=tokens_first(definition_of(instance).format),
-        context=root_context(case_origin(instance), definition_id=instance.definition_id, instance_id=instance.id),
+        tokens=tokens_first(definition.format),
+        context=root_context(case_origin(instance), definition_id=UUID(definition.id), instance_id=instance.id),
     )
 
 

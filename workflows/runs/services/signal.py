@@ -45,6 +45,22 @@ def signal_review_ended(
     signal_put(review.organization_id, review.origin_step, "review", said, actor, at)
 
 
+def signal_call_ended(
+    *,
+    organization_id: UUID,
+    step: UUID,
+    event_type: str,
+    payload: dict[str, Any] | None,
+    unknown: bool,
+    actor: Actor,
+    at: datetime,
+) -> None:
+    """Signal what a module answered over HTTP. `payload` None: it cannot be read. `unknown`: nobody knows whether the
+    module acted."""
+    said = {"event_type": event_type, "payload": payload, "unknown": unknown}
+    signal_put(organization_id, step, "call", said, actor, at)
+
+
 def signal_performed(organization_id: UUID, step: UUID, payload: dict[str, Any], *, actor: Actor, at: datetime) -> None:
     """Signal that Holdpoint has done what a step asked of it; `payload` is that of the kind's completion."""
     signal_put(organization_id, step, PERFORMED, payload, actor, at)

@@ -16,7 +16,7 @@ from reasoncodes.base.tenancy import every_tenant
 from workflows.engine.inputs import GateAnswered, StepReported
 from workflows.kinds.assign_reviewer import KIND
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import kind_of
+from workflows.runs.selectors.locked import contract_allows_retries, kind_of
 from workflows.runs.selectors.run import instance_lock
 from workflows.runs.services.advance import (
     LoggedInput,
@@ -73,6 +73,8 @@ def _current_try(step: WorkflowStep) -> WorkflowStep:
 
 def _logged_input(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep) -> LoggedInput:
     said = signal.payload
+    if signal.kind == "call":
+        return _called(instance, signal, step, said)
     if signal.kind == ASSIGN:
         return _assigned(instance, signal, step)
     if signal.kind == "attempt":
@@ -106,6 +108,20 @@ def _answered(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, sai
         source="person",
         envelope={"payload": payload} | {name: said[name] for name in KEPT if name in said},
         correlation_id=step.id,
+    )
+
+
+def _called(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, said: dict[str, Any]) -> LoggedInput:
+    """What a module answered over HTTP, in the form of the event that it would have sent."""
+    payload, allowed = said["payload"], contract_allows_retries(instance, step_id=step.step_id)
+    facts = ({} if allowed else {"retries_allowed": False}) | ({"unknown": True} if said["unknown"] else {})
+    return LoggedInput(
+        input=StepReported(signal.at, said["event_type"], step.id, payload, allowed, unknown=said["unknown"]),
+        event_type=said["event_type"],
+        source="module",
+        envelope={} if payload is None else {"payload": payload},
+        correlation_id=step.id,
+        facts=facts,
     )
 
 

@@ -68,7 +68,8 @@ def final_targets_terminal(reading: Reading) -> Iterator[DefinitionFinding]:
 def effect_forbids_retries(reading: Reading) -> Iterator[DefinitionFinding]:
     """Law 4: a step of effect `once` must not be retried."""
     for step_id, step, kind in reading.of_kind():
-        if kind.effect == "once" and (integer_or_none(step.get("max_retries")) or 0) > 0:
+        # What a call of a module does is known once its operation was looked up, and judged there.
+        if kind.effect == "once" and kind.bind is None and (integer_or_none(step.get("max_retries")) or 0) > 0:
             message = f"{kind.name} has effect once and is never retried automatically. Set max_retries to 0."
             yield DefinitionFinding(
                 "effect_forbids_retries", reading.pointer("steps", step_id, "max_retries"), message, "0"
