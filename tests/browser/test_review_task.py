@@ -51,7 +51,7 @@ def test_a_task_is_filled_in_corrected_and_answered_by_one_of_its_buttons(site: 
     expect(card.locator(".fact").first).to_have_text("1,234.56 EUR")
     expect(card.locator(".badge.late")).to_have_text("overdue")
     card.get_by_label("Share").fill("101")
-    page.locator("h1").first.focus()
+    card.get_by_role("heading", name="Release a refund").focus()
     page.keyboard.press("a")
     expect(card.get_by_role("button", name="Approve")).to_be_focused()
     page.keyboard.press("Enter")

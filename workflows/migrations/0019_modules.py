@@ -12,7 +12,7 @@ from governance.sql.guards import protect_table
 class Migration(migrations.Migration):
     dependencies = [
         ("governance", "0035_account_module"),
-        ("workflows", "0016_starts"),
+        ("workflows", "0018_unpublish"),
     ]
 
     operations = [
