@@ -120,8 +120,12 @@ class Crossing:
         given = set(state.context) | ({*state.input} if state.input else set()) | ahead
         for way in state.tokens.data if state.tokens else ():
             given |= set(state.tokens.data[way]) if state.tokens else set()
+        stood = [one.step_id for one in state.working()] or [state.resume_step_id or self.old.start_step]
+        without_it = _reachable(self.old, stood) | given - ahead
         for step_id in sorted(ahead):
             missing = (_roots(self.new.step(step_id).params) & set(self.new.steps)) - given
+            if self.old.steps.get(step_id) == self.new.step(step_id):
+                missing &= without_it  # what it would not have found without the move either is no obstacle
             for name in sorted(missing):
                 yield f"`{step_id}` reads the output of `{name}`, which this run has not been through."
 
