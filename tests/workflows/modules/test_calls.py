@@ -59,7 +59,7 @@ def test_a_call_is_signed_keyed_and_completes_the_step_with_its_answer(
     (got,) = target.requests
     (attempt,) = running.attempts()
     with every_tenant():
-        intent, receipt = (model.objects.get(attempt=attempt) for model in (DispatchIntent, Receipt))
+        intent, receipt = DispatchIntent.objects.get(attempt=attempt), Receipt.objects.get(attempt=attempt)
     assert json.loads(got["raw"]) == SEND
     assert got["key"] == str(attempt.id)
     assert (attempt.operation, attempt.target_ref) == ("payments.refund", "payments")
