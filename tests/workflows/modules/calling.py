@@ -1,10 +1,11 @@
 """A clinic whose workflow calls a module, over HTTP at a receiver on loopback or over the streams."""
 
-from datetime import timedelta
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
+from attempts.lifecycle.models import Attempt
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
@@ -54,24 +55,28 @@ class Calling(Running):
         with every_tenant():
             outbox_relay(at=timezone.now())
 
-    def work(self, places: Any) -> int:
-        return module_calls_work(now=timezone.now, places=places)
+    def work(self, places: Any, *, at: datetime | None = None) -> int:
+        return module_calls_work(now=lambda: at or timezone.now(), places=places)
 
     def retry(self) -> int:
-        """An hour later, when the next try is due."""
         with every_tenant():
-            return step_retries_due(at=timezone.now() + timedelta(hours=1), region=REGION)
+            return step_retries_due(at=timezone.now(), region=REGION)
+
+    def attempts(self) -> list[Attempt]:
+        """Those of the call: the end of the run is a governed step too."""
+        with every_tenant():
+            return list(Attempt.objects.filter(operation="payments.refund"))
 
     def follow(self) -> int:
         with every_tenant():
             ids = list(Nudge.objects.order_by("id").values_list("id", flat=True))
             return sum(signal_follow(signal_id=one, at=timezone.now(), region=REGION) for one in ids)
 
-    def ended(self, places: Any, **started: Any) -> WorkflowInstance:
-        """A run whose call was sent and whose answer was followed."""
-        instance = self.start(**started)
+    def ended(self, places: Any, *, at: datetime | None = None) -> WorkflowInstance:
+        """A run whose call was sent and whose answer was followed; `at`: then, instead of now."""
+        instance = self.start(at=at)
         self.relay()
-        self.work(places)
+        self.work(places, at=at)
         self.follow()
         return self.fresh(instance)
 

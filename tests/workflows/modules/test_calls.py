@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from attempts.execution.models import DispatchIntent, Receipt
 from attempts.execution.services.work import Places
-from attempts.lifecycle.models import Attempt
 from attempts.quarantine.models import QuarantineCase
 from governance.enforcement.models import snapshot_load
 from governance.ledger.rules.entry import canonical_sha256
@@ -58,7 +57,9 @@ def test_a_call_is_signed_keyed_and_completes_the_step_with_its_answer(
     instance = running.ended(places)
     assert (instance.state, instance.context["pay"]) == ("completed", {"receipt_ref": "rcpt-1"})
     (got,) = target.requests
-    (attempt,), (intent,), (receipt,) = (of_run(model, running) for model in (Attempt, DispatchIntent, Receipt))
+    (attempt,) = running.attempts()
+    with every_tenant():
+        intent, receipt = DispatchIntent.objects.get(attempt=attempt), Receipt.objects.get(attempt=attempt)
     assert json.loads(got["raw"]) == SEND
     assert got["key"] == str(attempt.id)
     assert (attempt.operation, attempt.target_ref) == ("payments.refund", "payments")
@@ -148,7 +149,7 @@ def test_a_problem_decides_about_the_retry_and_the_key_stays_the_same(
 ) -> None:
     running = Calling(cast, target, effect="idempotent", max_retries=1)
     target.statuses, target.body = [503], b'{"reason_code": "busy", "retryable": true}'
-    instance = running.ended(places)
+    instance = running.ended(places, at=timezone.now() - timedelta(hours=1))  # by now the next try is due
     step = running.current(instance)
     assert step is not None
     assert (step.attempt, step.state) == (2, "pending")
@@ -233,7 +234,7 @@ def test_a_read_whose_sender_died_is_sent_again(cast: Cast, target: CountingTarg
     assert running.work(places) == 1
     running.follow()
     assert running.fresh(instance).state == "completed"
-    assert of_run(Attempt, running) == []  # a read opens no attempt
+    assert running.attempts() == []  # a read opens no attempt
 
 
 def test_a_disabled_module_gets_nothing(cast: Cast, target: CountingTarget, places: Places) -> None:
