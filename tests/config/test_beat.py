@@ -115,6 +115,7 @@ QUESTION_READS = (
     "attempt_queue_order",
     "step_timeout",
     "step_retry_due",
+    "step_due",
     "instance_deadline",
     "instance_queue",
     "nudge_due",
