@@ -124,7 +124,7 @@ class ProductCreateIn(StrictSerializer):
 
 
 class ProductPatchIn(StrictSerializer):
-    name = serializers.CharField(max_length=120)
+    name = serializers.CharField(max_length=120, required=False)
 
 
 PRODUCT_EXAMPLE = OpenApiExample("A product", value={"slug": "refunds", "name": "Refunds"}, request_only=True)

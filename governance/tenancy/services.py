@@ -117,14 +117,15 @@ def product_create(*, actor: Actor, at: datetime, organization: Organization, sl
     return product
 
 
-def product_change(*, actor: Actor, at: datetime, product_id: UUID, name: str) -> Product:
-    """Another name. The slug never changes: definitions are found by it."""
-    text_check(text=name, pointer="/name")
+def product_change(*, actor: Actor, at: datetime, product_id: UUID, name: str | None = None) -> Product:
+    """Another name; without one nothing changes. The slug never changes: definitions are found by it."""
+    if name is not None:
+        text_check(text=name, pointer="/name")
     with transaction.atomic():
         product = tenant_get(Product, product_id, lock=True)
         if not actor.may_act_in(product.organization_id):
             raise NotFound
-        if product.name == name:  # no change, so no ledger entry
+        if name is None or product.name == name:  # no change, so no ledger entry
             return product
         product.name = name
         product.save(update_fields=["name"])

@@ -69,7 +69,7 @@ class RefuseIn(RejectIn, TaskFormIn):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
 
 
-class DecideIn(TaskFormIn):
+class TaskDecideIn(TaskFormIn):
     action_digest = serializers.CharField(max_length=64)
     outcome = serializers.CharField(max_length=64, help_text="One of the task's outcomes.")
     reason_code = serializers.CharField(max_length=64, required=False, allow_blank=True, default="")
@@ -259,9 +259,9 @@ class ReviewOverrideApi(DecidingView):
 class ReviewDecideApi(DecidingView):
     """For tasks: one of the task's outcomes, with its form."""
 
-    @extend_schema(operation_id="reviews_decide", request=DecideIn, responses=CardOut, examples=[DECIDE])
+    @extend_schema(operation_id="reviews_decide", request=TaskDecideIn, responses=CardOut, examples=[DECIDE])
     def post(self, request: Request, review_id: UUID) -> Response:
-        word = self.body(request, DecideIn)
+        word = self.body(request, TaskDecideIn)
         human_task_decide(review_id=review_id, **self.decide(request, review_id), **word)
         return self.card(request, review_id)
 

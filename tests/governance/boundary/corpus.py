@@ -225,6 +225,8 @@ ACCEPTED: list[tuple[str, object]] = [
     ("invoice", "2026/11/000123"),
     ("target_ref", "urn:holdpoint:case:2026-00017"),
     ("target_ref", "urn:uuid:0190c5a4-3f6e-7b21-9c1d-2f4e6a8b0c1d"),
+    ("target_ref", "case/5a2eb2a0-2bed-4014-b1d2-0a5edd934e28"),  # its last digits would read as text
+    ("target_ref", "case/24eb9064-2a51-4448-9d05-d3bc330d6947"),
     ("target_ref", "fhir:Task/8a7f3c21"),
     ("payload_ref", "s3://bucket-eu/objects/2026/11/16/8a7f3c21.json"),
     ("payload_ref", "https://records.example.com/v1/cases/8a7f3c21?version=3"),

@@ -162,7 +162,8 @@ def tripped(subject: InspectedText, active: frozenset[str], edition: int = CURRE
         found += _search(subject._replace(text=plain), active, _table(plain))
     if len(text) >= _ENCODED_FROM:
         active, form = active - _NOT_WHEN_DECODED, _INNER_FORM.get(subject.form, subject.form)
-        for inner in map(normalise, decoded(text)):
+        # Not the digits of a UUID: some of those would read as six letters and signs.
+        for inner in map(normalise, decoded(_OPAQUE.sub("~", text))):
             found += _search(InspectedText(inner, subject.hints, form), active, _table(inner))
     return found
 
