@@ -35,6 +35,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "Workflows": [
         ("Runs", "directions_run", "workflows_workflowinstance"),
         ("Bulk interventions", "checklist", "workflows_bulkintervention"),
+        ("Modules", "extension", "workflows_module"),
     ],
     "Events": [
         ("Unmatched events", "unknown_document", "workflows_workflowevent"),

@@ -1,5 +1,6 @@
 """Reads policies, and the reviewer tiers that their rules may name."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -34,5 +35,9 @@ def policy_lock(*, actor: Actor, policy_id: UUID) -> Policy:
 
 def reviewer_tiers(*, organization_id: UUID) -> tuple[str, ...]:
     """The active tiers of the organization, which rules and steps may name."""
-    rows = ReviewerTier.objects.filter(organization_id=organization_id, active=True)
-    return tuple(rows.order_by("slug").values_list("slug", flat=True))
+    return tiers_active(organization_ids=[organization_id])
+
+
+def tiers_active(*, organization_ids: Iterable[UUID]) -> tuple[str, ...]:
+    rows = ReviewerTier.objects.filter(organization_id__in=list(organization_ids), active=True)
+    return tuple(rows.order_by("slug").values_list("slug", flat=True).distinct())

@@ -64,7 +64,7 @@ def test_a_rejection_names_a_reason_and_a_note_where_the_reason_demands_one(site
 def test_two_people_must_sign_and_the_first_sees_it_wait_for_others(site: Site, people: People) -> None:
     held = hold(site, contract="two_person")
     first, second = people.page("reviewer"), people.page("reviewer2")
-    expect(card_of(first, held).locator(".quorum")).to_contain_text("0 of 2 signatures of customer clinician")
+    expect(card_of(first, held).locator(".quorum")).to_contain_text("0 of 2 signatures of approvers")
     approve(first)
     expect(first.locator(".notice")).to_contain_text("It waits for others to sign.")
     search(first, held["target"], view="waiting")

@@ -16,7 +16,7 @@ from governance.contracts.models import Contract
 from governance.enforcement.models import EnforcementDecision
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ServiceAccount, User
-from governance.tenancy.models import Organization, Product
+from governance.tenancy.models import Organization, Product, ReviewerTier
 from governance.violations.models import GovernanceViolation
 from reasoncodes.models import ReasonCode
 from tests.cast import Cast
@@ -42,7 +42,7 @@ HOT = {
     WebhookDelivery,
 }
 # Settings of an organization are changed in place, through services that put the change on the ledger.
-EDITABLE = {Organization, ReasonCode}
+EDITABLE = {Organization, Product, ReasonCode, ReviewerTier}
 ADDED_BY_FORM = {Organization, Product, User, ServiceAccount}
 
 
@@ -80,8 +80,11 @@ def test_what_stops_or_ends_something_asks_for_a_reason() -> None:
     fixed = {("apikey", "revoke"), ("user", "take-role"), ("contract", "discard")}
     fixed |= {
         ("reasoncode", "deactivate"),
+        ("reasoncode", "take-back"),
+        ("reviewertier", "deactivate"),
         ("policy", "archive"),
         ("workflowdefinition", "archive"),
+        ("workflowdefinition", "unpublish"),
         ("shutdown", "release"),
         ("identityprovider", "close-scim"),
         ("user", "withdraw-invitation"),

@@ -45,6 +45,8 @@ NEVER_WELL: set[str] = {
     "POST /api/v1/authority-changes/{change_id}/decline",
     "POST /api/v1/authority-changes/{change_id}/withdraw",
     "POST /api/v1/reviews/{review_id}/signature-challenge",
+    "POST /api/v1/workflow-definitions/{definition_id}/migrate",
+    "POST /api/v1/workflow-definitions/{definition_id}/unpublish",
 }
 
 SPARED = (

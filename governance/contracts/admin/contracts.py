@@ -1,6 +1,8 @@
 """Contracts in the console: drafts, the acts on a contract, and the link to its readiness board."""
 
+from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
@@ -31,7 +33,7 @@ from governance.contracts.services.contracts import (
 )
 from governance.contracts.states import AdapterName, Effect, RiskTier
 from governance.people.rules.roles import FIRST_TIER
-from governance.policies.selectors import reviewer_tiers
+from governance.policies.selectors import tiers_active
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
@@ -76,11 +78,14 @@ class ContractForm(ConsoleForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        tiers = reviewer_tiers(organization_id=self.obj.organization_id) if self.obj else ()
-        review_owner: Any = self.fields["review_owner"]
-        review_owner.choices = [(tier, tier) for tier in tiers or (FIRST_TIER,)]
+        self._offer_tiers([self.obj.organization_id] if self.obj else [])
         policy: Any = self.fields["policy_slug"].widget
         policy.suggestions = policy_suggestions()
+
+    def _offer_tiers(self, organization_ids: Iterable[UUID]) -> None:
+        tiers = tiers_active(organization_ids=organization_ids)
+        review_owner: Any = self.fields["review_owner"]
+        review_owner.choices = [(tier, tier) for tier in tiers or (FIRST_TIER,)]
 
 
 class NewContractForm(ContractForm):
@@ -97,6 +102,7 @@ class NewContractForm(ContractForm):
         ids = console_actor(self.request).organization_ids if self.request else ()
         organization: Any = self.fields["organization"]
         organization.queryset = organization_choices(ids=ids)
+        self._offer_tiers(organization.queryset.values_list("id", flat=True))
 
 
 def _contract_create_act(

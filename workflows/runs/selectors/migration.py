@@ -1,5 +1,6 @@
 """Reads what a migration of runs needs: the runs under a version, and where each came from."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from workflows.definitions.models import WorkflowDefinition
@@ -31,13 +32,9 @@ def came_from(*, instance: WorkflowInstance) -> UUID | None:
     return UUID(last.envelope["from"]["definition"])
 
 
-def first_definition(*, instance: WorkflowInstance) -> tuple[UUID, str]:
-    """The definition, and the hash of its frozen copy, with which the run began."""
-    first = (
-        WorkflowEvent.objects.filter(instance=instance, event_type=MIGRATED, number__isnull=False)
-        .order_by("number")
-        .first()
-    )
+def first_definition(*, instance: WorkflowInstance, events: Iterable[WorkflowEvent]) -> tuple[UUID, str]:
+    """The definition, and the hash of its frozen copy, with which the run began. `events` are its log in order."""
+    first = next((event for event in events if event.event_type == MIGRATED), None)
     if first is None:
         return instance.definition_id, instance.definition_sha256
     return UUID(first.envelope["from"]["definition"]), first.envelope["from"]["sha256"]

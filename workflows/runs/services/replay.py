@@ -1,5 +1,6 @@
 """Feeds a run's log through the engine again and compares the result with the stored state. Reads only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from uuid import UUID
 
@@ -46,7 +47,7 @@ def instance_replay(*, instance: WorkflowInstance) -> Replayed:
     wrong = [] if [event.number for event in events] == list(range(1, instance.events + 1)) else ["events"]
     state: InstanceState | None = None
     try:
-        definition = _began(instance)
+        definition = _began(instance, events)
         state = state_blank(instance, definition=definition)
         for event in events:
             if event.event_type == MIGRATED:
@@ -73,9 +74,9 @@ def _migrated(event: WorkflowEvent) -> Migrated:
     return Migrated(event.at, event.envelope["mapping"], event.envelope["reason_code"])
 
 
-def _began(instance: WorkflowInstance) -> Definition:
+def _began(instance: WorkflowInstance, events: Sequence[WorkflowEvent]) -> Definition:
     """The definition with which it began; it may have been migrated since."""
-    definition_id, sha256 = first_definition(instance=instance)
+    definition_id, sha256 = first_definition(instance=instance, events=events)
     return definition_frozen(sha256, definition_id)
 
 
