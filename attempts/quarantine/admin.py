@@ -236,7 +236,7 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         return {"sheet": case_sheet(case=obj, now=timezone.now(), reader=reader.pk)}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantineCase]:
-        # Not joined: the database keeps no foreign key for the caller, and without one it expects few rows and sorts all.
+        # Not joined: no foreign key names the caller, so the planner expects few rows and would sort them all.
         rows = super().get_queryset(request).select_related("attempt", "organization")
         rows = rows.prefetch_related("attempt__contract", "attempt__caller")
         if not self.is_list(request) or request.GET.get("q"):
