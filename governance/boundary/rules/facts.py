@@ -146,7 +146,7 @@ def _written(fact: Fact, found: Mapping[str, Any]) -> Any:
     value, code = found[fact.name], fact.currency_in(found)
     if fact.type != "amount" or type(value) not in (int, float) or not code or not abs(value) < LARGEST_COUNT:
         return value
-    exact = Decimal(str(value))
+    exact = Decimal(str(value)) + 0  # zero has no sign
     rounded = exact.quantize(Decimal(1).scaleb(-DECIMALS[code]))
     return str(rounded) if rounded == exact else value
 
